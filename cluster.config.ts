@@ -44,6 +44,8 @@ export const clusterConfig = {
     /** Turns in one commit, commits on their way to publication. */
     batch: 200,
     unpublishedBatches: 64,
+    /** A worker that could not commit or publish anything for so long, although something waited, is not ready. */
+    notReadyAfterMs: 3_000,
     /** A published outbox row is kept this long, so that a repeated request id finds its answer. */
     outboxKeepMs: 15_000,
     outboxSweepEveryMs: 1_000,
@@ -63,33 +65,45 @@ export const clusterConfig = {
     resumeWindowMs: 60_000,
     /** A heartbeat of a session that was sent nothing for so long is answered with its position. */
     positionAfterMs: 30_000,
-    /** Published per turn of the event loop before socket buffers are looked at. */
-    publishSliceBytes: 256 * 1024,
-    /** Unsent bytes of one socket after which it falls back to reading its events from the log. */
-    socketBudgetBytes: 1024 * 1024,
-    stuckAfterMs: 30_000,
-    identifyQueue: 10_000,
-    identifyAtOnce: 64,
     connectionsPerUser: 5,
-    framesPerMinute: 120,
     /** A user who has not typed again for so long has stopped. */
     typingTimeoutMs: 10_000,
-    /** SDP, ICE, speaking and quality frames of one connection. */
-    signalsPerMinute: 600,
-    maxFrameBytes: 65_536,
-    /** What a compressed frame of a client may hold. */
-    maxInflatedBytes: 262_144,
-    /**
-     * A worker that leaves sends its sessions elsewhere, so many a second that the others can resume them; if there are too many for that, all of
-     * them within `drainWithinMs`. It is part of `processes.drainTimeoutMs`.
-     */
-    drainRate: 2_500,
-    drainWithinMs: 8_000,
     resumeReplayBytes: 64 * 1024 * 1024,
     classesPerAudience: 16,
-    /** How often it is looked at what clients have said to have received, and how often cursors are written, in one statement. */
-    settleEveryMs: 250,
-    cursorsEveryMs: 1_000,
+    sockets: {
+      /** Published per turn of the event loop before socket buffers are looked at. */
+      sliceBytes: 256 * 1024,
+      /** Unsent bytes of one socket after which it falls back to reading its events from the log. */
+      budgetBytes: 1024 * 1024,
+      /** A socket that makes no progress for so long is closed. */
+      stuckAfterMs: 30_000,
+      /**
+       * Of one address, or of one /64, on a worker: all sockets, and those that have not identified. An IPv6 /56 has four times as many and a
+       * /48 sixteen times. `UNLIMITED_ADDRESSES` names addresses that these bounds leave out.
+       */
+      maxPerAddress: 5_000,
+      maxUnidentifiedPerAddress: 100,
+    },
+    /** How many are handled at once, and how many may wait. A socket on which none has come after `timeoutMs` is closed. */
+    identify: { maxConcurrent: 64, maxWaiting: 10_000, timeoutMs: 15_000 },
+    /** What one connection may send. */
+    frames: {
+      /** Whatever it is: heartbeats, pings, voice signals and what is ignored, too. */
+      allPerMinute: 2_400,
+      perMinute: 120,
+      /** SDP, ICE, speaking and quality frames, which are counted apart. */
+      signalsPerMinute: 600,
+      maxBytes: 65_536,
+      /** What a compressed frame may hold. */
+      maxInflatedBytes: 262_144,
+    },
+    /**
+     * A worker that leaves sends its sessions elsewhere, so many a second that the others can resume them; if there are too many for that, all of
+     * them within `withinMs`. It is part of `processes.drainTimeoutMs`.
+     */
+    drain: { perSecond: 2_500, withinMs: 8_000 },
+    /** How often it is written, in one statement, what clients have said to have received. */
+    deliveries: { cursorsEveryMs: 1_000 },
   },
 
   presence: {
@@ -132,37 +146,45 @@ export const clusterConfig = {
      * them one by one.
      */
     sortEveryMs: 5_000,
-    /** What so many messages match, by what PostgreSQL knows of words, is looked up at once; the same where phrases have to be read in them. */
-    few: 2_000,
-    fewOfPhrases: 2_000,
-    /** Messages that one page looks at otherwise, before the next one goes on; the same for phrases. */
-    looks: 4_000,
-    looksForPhrases: 600,
-    /**
-     * Up to `fewPlaces` servers and channels of the caller are asked for together with the words. With more, what matches anywhere is looked
-     * at first; if less than one in `strangers` of it stands where they may read, the index is asked for each place by itself.
-     */
-    strangers: 50,
-    fewPlaces: 8,
-    /** Servers and conversations that are looked through by their own lists where only places and dates are asked for, and messages of theirs at once. */
-    places: 300,
-    step: 500,
-    /** Newest texts of a channel that are found before they are indexed; texts that are looked through before the index is asked. */
-    tail: 100,
-    texts: 2_000,
-    /** Where a pattern is too short for that index: most texts in one statement, and in all. */
-    textsAtOnce: 16_000,
-    mostTexts: 64_000,
-    /** A worker carries out one search of a user at a time: so many more may wait, of that user and of all users. */
-    waitingOfOne: 3,
-    mostWaiting: 100,
-    /** What of a search was not begun after so long is refused; with its last statement it has to be in time for `http.answerTimeoutMs`. */
-    withinMs: 2_500,
+    /** Searches by words and operators. */
+    words: {
+      /** What so many messages match, by what PostgreSQL knows of words, is looked up at once; the same where phrases have to be read in them. */
+      few: 2_000,
+      fewOfPhrases: 2_000,
+      /** Messages that one page looks at otherwise, before the next one goes on; the same for phrases. */
+      looks: 4_000,
+      looksForPhrases: 600,
+      /**
+       * Up to `fewPlaces` servers and channels of the caller are asked for together with the words. With more, what matches anywhere is looked
+       * at first; if less than one in `strangers` of it stands where they may read, the index is asked for each place by itself.
+       */
+      strangers: 50,
+      fewPlaces: 8,
+      /** Servers and conversations that are looked through by their own lists where only places and dates are asked for, and messages of theirs at once. */
+      places: 300,
+      step: 500,
+    },
+    /** Searches for a part of a text in one channel. */
+    texts: {
+      /** Newest texts of a channel that are found before they are indexed; texts that are looked through before the index is asked. */
+      tail: 100,
+      beforeIndex: 2_000,
+      /** Where a pattern is too short for that index: most texts in one statement, and in all. */
+      perStatement: 16_000,
+      max: 64_000,
+    },
+    turns: {
+      /** A worker carries out one search of a user at a time: so many more may wait, of that user and of all users. */
+      waitingOfOne: 3,
+      maxWaiting: 100,
+      /** What of a search was not begun after so long is refused; with its last statement it has to be in time for `http.answerTimeoutMs`. */
+      withinMs: 2_500,
+    },
   },
 
   http: {
-    /** JSON bodies. Something of any body, of a file too, has to arrive within `timeoutMs`. */
-    body: { maxBytes: 256 * 1024, maxDepth: 32, timeoutMs: 7_000 },
+    /** JSON bodies; `maxValues`: keys and items at every depth together. Something of any body, of a file too, has to arrive within `timeoutMs`. */
+    body: { maxBytes: 256 * 1024, maxDepth: 32, maxValues: 16_000, timeoutMs: 7_000 },
     uploads: {
       /** What forms with files may hold in the memory of one worker together; beyond it they are refused as "not now". */
       maxBytes: 64 * 1024 * 1024,
@@ -181,12 +203,23 @@ export const clusterConfig = {
       minBytesPerSecond: 32 * 1024,
     },
     downloads: {
-      /** What files of more than 64 KiB may hold together on their way out; beyond it they are refused as "not now". */
+      /**
+       * What answers of more than 64 KiB may hold together on their way out, files and JSON; beyond it they are refused as "not now". A page
+       * of the documentation counts as 64 KiB, however long it is: all readers share its bytes.
+       */
       maxBytes: 64 * 1024 * 1024,
-      maxBytesPerAddress: 32 * 1024 * 1024,
-      /** A client that has not read such a file in this time is cut off. */
-      timeoutMs: 60_000,
+      /** An IPv6 /56 or /48 gets a quarter of all at most, but never less than a /64. */
+      maxBytesPerAddress: 16 * 1024 * 1024,
+      /** A client that reads nothing of such an answer for so long, or less than `streams.minBytesPerSecond` after it, is cut off. */
+      timeoutMs: 20_000,
     },
+    /**
+     * Of one address, or of one /64, on a worker: connections that it opens within 12 s, in which one without a request ends, and requests under
+     * way. An IPv6 /56 has four times as many and a /48 sixteen times. Sockets of the gateway are counted there. `UNLIMITED_ADDRESSES` names addresses that these bounds leave out.
+     */
+    connections: { openedPerAddress: 2_000, requestsPerAddress: 500 },
+    /** Pages of the documentation and their files that an address may ask of one worker: so many at once, and as many a minute. */
+    pages: { requestsPerMinute: 240 },
     /** A password is hashed in this time after it was asked for, or not at all; the rest of the answer has to be in time, too. */
     hashTimeoutMs: 3_000,
     /** From the whole request to its answer, whatever it waits for; after that it is refused as "not now". */

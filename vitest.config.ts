@@ -1,7 +1,13 @@
 import { defineConfig } from "vitest/config"
 import { EvenLoad } from "./tests/kit/sequencer.ts"
 
-const chaos = ["tests/chaos/chaos.test.ts", "tests/chaos/chaos-systems.test.ts"]
+const alone = [
+  "tests/chaos/chaos.test.ts",
+  "tests/chaos/chaos-systems.test.ts",
+  "tests/security/bad-neighbour/bad-neighbour.test.ts",
+]
+/** Thousands of clients, whose waits are judged: beside other files they would wait for the cores. */
+const storms = ["tests/gateway/resume-storm.test.ts"]
 
 export default defineConfig({
   test: {
@@ -15,7 +21,7 @@ export default defineConfig({
         test: {
           name: "stories",
           include: ["demo/**/*.test.ts", "src/**/*.test.ts", "tests/**/*.test.ts", "client/**/*.test.ts"],
-          exclude: chaos,
+          exclude: [...alone, ...storms],
           globalSetup: "tests/kit/global-setup.ts",
           maxWorkers: 5,
           // Files of one worker share what they import: loading it anew for each would cost more than most of them do.
@@ -25,9 +31,19 @@ export default defineConfig({
       },
       {
         extends: true,
+        test: {
+          name: "storms",
+          include: storms,
+          globalSetup: "tests/kit/global-setup.ts",
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
         // One after the other when everything else is done: they kill and pause processes, fill disks, and measure how long
         // clients wait. They start servers of their own.
-        test: { name: "chaos", include: chaos, maxWorkers: 1, sequence: { groupOrder: 1 } },
+        test: { name: "chaos", include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } },
       },
     ],
   },

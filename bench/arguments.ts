@@ -18,7 +18,7 @@ export function readCount(name: string, text: string | undefined, fallback: numb
   return Number(text)
 }
 
-export const mostRuns = 20
+export const maxRuns = 20
 
 /** What every bench takes, for `parseArgs`. */
 export const measuringOptions = {
@@ -33,7 +33,7 @@ export function readMeasuring(
   usage: string,
 ) {
   return {
-    runs: readCount("runs", values.runs, values.quick ? 1 : 3, mostRuns, usage),
+    runs: readCount("runs", values.runs, values.quick ? 1 : 3, maxRuns, usage),
     isQuick: values.quick,
     isKept: values.write,
     /** Given when another build than this checkout's is measured. */

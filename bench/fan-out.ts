@@ -65,7 +65,7 @@ export async function benchFanOut(
   const clients = harness.startLoadGroup()
   const addresses = ["127.0.0.11", "127.0.0.12"]
   say(`connecting ${audience} sessions`)
-  await clients.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens, addresses, atOnce: 64 })
+  await clients.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens, addresses, maxConcurrent: 64 })
   const poster = posters[0]!
   const { frame } = await clients.loadGroup.ask("sample", { url: starling.url, poster, run: newRun() })
   const bare = await harness.startBare("publish", [frame])
@@ -74,7 +74,7 @@ export async function benchFanOut(
   const barePosters = posters.map(({ token }): Poster => ({ path: "/messages", token }))
   const nobody = Array.from({ length: audience }, () => null)
   const gateway = `ws://127.0.0.1:${bare.port}/gateway`
-  await bareClients.loadGroup.ask("connect", { url: gateway, tokens: nobody, addresses, atOnce: 64 })
+  await bareClients.loadGroup.ask("connect", { url: gateway, tokens: nobody, addresses, maxConcurrent: 64 })
   const bareSample = await bareClients.loadGroup.ask("sample", { url: bareUrl, poster: barePosters[0]!, run: newRun() })
   const frameBytes = Buffer.byteLength(frame)
   if (Buffer.byteLength(bareSample.frame) !== frameBytes)

@@ -1,9 +1,9 @@
 /**
- * `npm run bench -- guarantees`: what the guarantees cost. The same server, and the same with one
- * of them taken out of its text, take turns; only one runs at a time. A server without one of them
- * is wrong: it exists for as long as it is measured.
+ * `npm run bench -- guarantees`: what the guarantees cost. The same server, and the same without
+ * one of them, take turns; only one runs at a time. A server without one of them is wrong: it
+ * exists for as long as it is measured.
  */
-import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
+import { cp, mkdir, rm, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 // @ts-expect-error plain JavaScript, because it runs before anything else is made
@@ -15,107 +15,37 @@ import { cpuSince, readCpu } from "./processes.ts"
 import { figure, type Figure } from "./statistics.ts"
 import { newRun, pause, scale, sum } from "./trials.ts"
 
-interface Change {
-  readonly file: string
-  /** Stands once in the file. */
-  readonly find: string
-  readonly replace: string
-}
-
 interface Variant {
   readonly name: string
-  readonly changes: readonly Change[]
+  /** What is run: the program's own main file, or one that takes something out before it. */
+  readonly main: string
 }
 
-const lanes = "src/storage/core/lanes.ts"
-const node = "src/runtime/host-shards.ts"
+const everything = "src/main.ts"
 
 const posting: readonly Variant[] = [
-  { name: "everything", changes: [] },
-  {
-    name: "without the outbox",
-    changes: [
-      {
-        file: lanes,
-        find: "kept AS (INSERT INTO outbox (shard, number, last_id, body) SELECT t.* FROM lane, ${outboxArrays(sql, outbox)} AS t)",
-        replace: "kept AS (SELECT ${outbox.length}::int)",
-      },
-      {
-        file: lanes,
-        find: "sql`INSERT INTO outbox (shard, number, last_id, body) SELECT * FROM ${outboxArrays(sql, batch.outbox)}`",
-        replace: "sql`SELECT 1`",
-      },
-      {
-        file: "src/runtime/commit-queue.ts",
-        find: "body: rowBody(items, answers)",
-        replace: 'body: rowBody === undefined ? "" : (void answers, "")',
-      },
-      { file: node, find: "sweep: rows => placement.sweep(rows)", replace: "sweep: async () => {}" },
-    ],
-  },
-  {
-    name: "without the fence",
-    changes: [
-      {
-        file: lanes,
-        find: "WITH lane AS MATERIALIZED (\n             SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE),",
-        replace: "WITH lane AS MATERIALIZED (SELECT 1),",
-      },
-      {
-        file: lanes,
-        find: "sql`SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE`",
-        replace: "sql`SELECT 1`",
-      },
-    ],
-  },
+  { name: "everything", main: everything },
+  { name: "without the outbox", main: "bench/variants/without-the-outbox.ts" },
+  { name: "without the fence", main: "bench/variants/without-the-fence.ts" },
 ]
 
 /** One worker alone, with and without its log: what is committed goes straight to the sessions. */
 const delivering: readonly Variant[] = [
-  { name: "everything, one worker", changes: [] },
-  {
-    name: "without the log, one worker",
-    changes: [
-      {
-        file: node,
-        find: "  return new Outbox({\n    logs,",
-        replace: `  let s = 0
-  const straight: Pick<DeliveryLogs, "append" | "positions"> = {
-    positions: worker => logs.positions(worker),
-    append: async (_worker, parts) => {
-      s = Math.max(s, cluster.streams.position)
-      for (const { fields } of parts) {
-        const items: LogItem[] = []
-        for (let i = 0; i < fields.length; i += 2)
-          items.push({ s: ++s, header: JSON.parse(fields[i]!) as LogItem["header"], data: fields[i + 1]!, bytes: 0 })
-        cluster.signals.emit("logItems", items)
-      }
-      return parts.map(() => ({ is: "ok" }))
-    },
-  }
-  return new Outbox({
-    logs: straight,`,
-      },
-    ],
-  },
+  { name: "everything, one worker", main: everything },
+  { name: "without the log, one worker", main: "bench/variants/without-the-log.ts" },
 ]
 
 const root = join(import.meta.dirname, "..")
 
-/** @returns the main file of the program with these changes */
-async function build({ name, changes }: Variant): Promise<string> {
+/** @returns the built main file */
+async function build({ name, main }: Variant): Promise<string> {
   const folder = join(root, "node_modules", ".cache", "starling-variants", name.replaceAll(/\W+/g, "-"))
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { recursive: true })
-  for (const part of ["src", "cluster.config.ts", "tsconfig.json", "package.json"])
+  for (const part of ["src", "bench/variants", "cluster.config.ts", "tsconfig.json", "package.json"])
     await cp(join(root, part), join(folder, part), { recursive: true })
   await symlink(join(root, "node_modules"), join(folder, "node_modules"))
-  for (const { file, find, replace } of changes) {
-    const parts = (await readFile(join(folder, file), "utf8")).split(find)
-    if (parts.length !== 2) throw new Error(`${file} holds what is to be taken out ${parts.length - 1} times: ${find}`)
-    await writeFile(join(folder, file), parts.join(replace))
-  }
-  await bundle(folder)
+  await bundle(folder, { entryPoints: { main } })
   return join(folder, "dist", "src", "main.js")
 }
 
@@ -156,7 +86,7 @@ async function deliveries(harness: Harness, starling: Starling, seconds: number)
     url: starling.gatewayUrl,
     tokens,
     addresses: ["127.0.0.11", "127.0.0.12"],
-    atOnce: 64,
+    maxConcurrent: 64,
   })
   const load = (duration: number) =>
     clients.loadGroup.ask("fanOut", {

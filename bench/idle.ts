@@ -97,7 +97,7 @@ async function grow(
     const clients = harness.startLoadGroup()
     loadGroups.push(clients)
     const addresses = [`127.0.0.${20 + loadGroups.length}`]
-    await clients.loadGroup.ask("connect", { url, tokens: some, addresses, atOnce: 64 })
+    await clients.loadGroup.ask("connect", { url, tokens: some, addresses, maxConcurrent: 64 })
   }
   await connect(tokens.slice(0, firstSessions))
   const before = await memoryAtRest(parts, restSeconds)

@@ -48,7 +48,7 @@ export async function benchLatency(
   const { loadGroup } = clients
   const port = Number(new URL(starling.url).port)
   // One by one, so that session i has address i.
-  await loadGroup.ask("connect", { url: starling.gatewayUrl, tokens, addresses: sessionAddresses, atOnce: 1 })
+  await loadGroup.ask("connect", { url: starling.gatewayUrl, tokens, addresses: sessionAddresses, maxConcurrent: 1 })
   const served = servedAddresses(starling.parts.node, port)
   const hearsAtOwner = sessionAddresses.map(address => isWorker(served.get(address), owner))
 

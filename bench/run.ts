@@ -7,7 +7,8 @@ import { execFile } from "node:child_process"
 import { join, resolve } from "node:path"
 import { parseArgs, promisify } from "node:util"
 import { benchAccounts } from "./accounts/run.ts"
-import { mostRuns, readCount, readParts } from "./arguments.ts"
+import { maxRuns, readCount, readParts } from "./arguments.ts"
+import { benchCompare } from "./compare.ts"
 import { benchCommunities } from "./communities/run.ts"
 import { benchDeliveries } from "./deliveries/run.ts"
 import { audience, benchFanOut } from "./fan-out.ts"
@@ -34,6 +35,8 @@ const usage = `npm run bench -- [--only fanout,posts,idle,latency] [--runs 3] [-
 --sessions  idle sessions whose memory is measured, up to 30,000
 --quick     short and once: shows that all works, not what it costs
 --main      the server to run; left out, this checkout is built and run
+
+npm run bench -- compare A B  two commits beside each other; --against A: that one and this checkout
 
 npm run bench -- scaling      the cost model and its simulation, see docs/operate/scaling.md
 npm run bench -- guarantees   what the guarantees cost, see docs/internals/guarantees.md
@@ -77,7 +80,7 @@ function readArguments(): Arguments {
     isQuick,
     mainFile: values.main === undefined ? undefined : resolve(values.main),
     extent: {
-      runs: number("runs", values.runs, isQuick ? 1 : 3, mostRuns),
+      runs: number("runs", values.runs, isQuick ? 1 : 3, maxRuns),
       warmUpSeconds: isQuick ? 1 : 4,
       seconds: isQuick ? 2 : 5,
       idleSessions: number("sessions", values.sessions, isQuick ? 1_000 : 5_000, 30_000),
@@ -124,7 +127,8 @@ const say = (what: string) =>
 
 try {
   const [first, ...rest] = process.argv.slice(2)
-  if (first === "scaling") await benchScaling(rest, build)
+  if (first === "compare" || first === "--against") await benchCompare(rest, say)
+  else if (first === "scaling") await benchScaling(rest, build)
   else if (first === "guarantees") await benchGuarantees(rest)
   else if (first === "gateway") await benchGateway(rest, build, say)
   else if (first === "accounts") await benchAccounts(rest, build, say)

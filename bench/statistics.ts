@@ -12,6 +12,25 @@ export function quantile(values: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))]!
 }
 
+/**
+ * Where the median of what was measured lies with at least 95 % certainty, whatever its
+ * distribution: between the k-th least and the k-th greatest value, since so rarely are fewer than k
+ * values of n on one side of it. With fewer than six values that is nowhere certain: all of them.
+ */
+export function medianInterval(values: readonly number[]): { median: number; from: number; to: number } {
+  const sorted = values.toSorted((a, b) => a - b)
+  const n = sorted.length
+  let chance = 0.5 ** n
+  let below = chance
+  let k = 0
+  for (; k < n / 2 && 2 * below <= 0.05; k++) {
+    chance *= (n - k) / (k + 1)
+    below += chance
+  }
+  const at = Math.max(0, k - 1)
+  return { median: median(values), from: sorted[at]!, to: sorted[n - 1 - at]! }
+}
+
 /** A figure of several runs: the median, and between which values it lay. */
 export interface Figure {
   median: number

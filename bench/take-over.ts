@@ -100,7 +100,7 @@ async function send(hosts: () => readonly Processes[]) {
 }
 
 async function webOf(host: Processes) {
-  return (await host.workers()).filter(({ place }) => place.startsWith("web"))
+  return (await host.workers()).filter(({ slot }) => slot.startsWith("web"))
 }
 
 async function run(databaseUrl: string): Promise<Run> {

@@ -24,7 +24,7 @@ interface Peer {
   drop(): void
 }
 interface Script {
-  heartbeatInterval?: number
+  heartbeatIntervalMs?: number
   /** What it does with a frame; answers true where that replaces the ordinary answer. */
   on?: (frame: Frame, peer: Peer) => boolean | undefined
 }
@@ -58,7 +58,7 @@ async function fakeGateway(script: Script = {}) {
       }
       sockets.set(ws, peer)
       peers.push(peer)
-      peer.send({ op: 10, d: { heartbeat_interval: script.heartbeatInterval ?? 45_000 } })
+      peer.send({ op: 10, d: { heartbeat_interval: script.heartbeatIntervalMs ?? 45_000 } })
     },
     message: (ws, bytes, isBinary) => {
       const peer = sockets.get(ws)!
@@ -219,7 +219,7 @@ test("RECONNECT (op 7) moves it at once, with its session", async () => {
 
 test("CLIENT3: a heartbeat without an answer ends the connection, and it resumes", async () => {
   let deaf = true
-  const gateway = await fakeGateway({ heartbeatInterval: 40, on: ({ op }) => (op === 1 ? deaf : undefined) })
+  const gateway = await fakeGateway({ heartbeatIntervalMs: 40, on: ({ op }) => (op === 1 ? deaf : undefined) })
   const client = gatewayClient(gateway.url)
   await client.connect()
   const closed = happens(client, "close")
@@ -235,7 +235,7 @@ test("CLIENT3: a heartbeat without an answer ends the connection, and it resumes
 })
 
 test("heartbeats go out at the interval, the first one at a random part of it", async () => {
-  const gateway = await fakeGateway({ heartbeatInterval: 20 })
+  const gateway = await fakeGateway({ heartbeatIntervalMs: 20 })
   const client = gatewayClient(gateway.url, { random: () => 0.5 })
   await client.connect()
   await until(() => gateway.frames.filter(({ op }) => op === 1).length >= 4)

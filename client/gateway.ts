@@ -378,7 +378,7 @@ export class GatewayClient {
     this.#lost(code, reason, true, code === asked)
   }
 
-  #lost(code: number, reason: string, resumable: boolean, atOnce = false): void {
+  #lost(code: number, reason: string, resumable: boolean, isImmediate = false): void {
     const willReconnect = resumable && (this.#options.autoReconnect ?? true)
     if (!resumable) this.#forgetSession()
     this.#state = willReconnect ? "waiting" : "closed"
@@ -390,7 +390,7 @@ export class GatewayClient {
       this.#giveUp(new GatewayError(code, reason))
       return
     }
-    const wait = atOnce && this.#attempt === 0 ? 0 : waitMs(this.#backoff, this.#attempt, this.#random) // CLIENT4
+    const wait = isImmediate && this.#attempt === 0 ? 0 : waitMs(this.#backoff, this.#attempt, this.#random) // CLIENT4
     this.#attempt++
     this.#timer = setTimeout(() => this.#open(), wait)
   }

@@ -110,7 +110,7 @@ test("a refusal is an ApiError with status, code, wait and request id; checkRepl
   })
   const refusal = await client.call(getMe).catch((cause: unknown) => cause)
   expect(refusal).toBeInstanceOf(ApiError)
-  expect(refusal).toMatchObject({ status: 429, code: 429, retryAfter: 1.5, requestId: "r1", body })
+  expect(refusal).toMatchObject({ status: 429, code: 429, retryAfterSeconds: 1.5, requestId: "r1", body })
   expect(checked).toEqual([["/users/@me", 429, body]])
 })
 

@@ -2,23 +2,23 @@ import type { CallOf, FormFile, Method, ReplyOf, Route } from "../src/contract/c
 import { waitMs } from "./backoff.ts"
 import type { Backoff } from "./backoff.ts"
 
-/** A refusal, or an answer that is no JSON. `retryAfter` is in seconds. */
+/** A refusal, or an answer that is no JSON. `retryAfterSeconds` is in seconds. */
 export class ApiError extends Error {
   override readonly name = "ApiError"
   readonly status: number
   /** The body's `error.code`: the HTTP status, or a word such as `VERSION_OUTDATED`. */
   readonly code: number | string
-  readonly retryAfter: number | undefined
+  readonly retryAfterSeconds: number | undefined
   readonly body: unknown
   readonly requestId: string | undefined
 
   constructor(request: string, response: Response, body: unknown) {
-    const { code, message, retry_after: retryAfter } = errorOf(body)
-    super(`${request}: ${response.status} ${message ?? response.statusText}`)
+    const { code, message, reason, retry_after: retryAfterSeconds } = errorOf(body)
+    super(`${request}: ${response.status} ${message ?? response.statusText}${reason ? ` (${reason})` : ""}`)
     this.status = response.status
     this.code = code ?? response.status
     const header = Number(response.headers.get("retry-after") ?? NaN)
-    this.retryAfter = retryAfter ?? (Number.isFinite(header) ? header : undefined)
+    this.retryAfterSeconds = retryAfterSeconds ?? (Number.isFinite(header) ? header : undefined)
     this.body = body
     this.requestId = response.headers.get("x-request-id") ?? undefined
   }
@@ -27,6 +27,8 @@ export class ApiError extends Error {
 interface ErrorFields {
   code?: number | string
   message?: string
+  /** Why the server cannot serve now. */
+  reason?: string
   retry_after?: number
 }
 
@@ -151,7 +153,7 @@ async function send(
     if (!policy || attempt >= attempts || final) throw failure
     // The server's own word is a floor; the jitter above it keeps the refused from coming back
     // together.
-    const floorMs = failure instanceof ApiError ? (failure.retryAfter ?? 0) * 1_000 : 0
+    const floorMs = failure instanceof ApiError ? (failure.retryAfterSeconds ?? 0) * 1_000 : 0
     await sleep(floorMs + waitMs(policy, attempt - 1), call.signal)
   }
 }

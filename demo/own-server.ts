@@ -48,6 +48,8 @@ export async function startOwnServer({
     env: {
       ...process.env,
       RATE_LIMITS: "off",
+      CONNECTIONS_PER_USER: "100000",
+      UNLIMITED_ADDRESSES: "127.0.0.0/8",
       HOST: "127.0.0.1",
       PORT: String(port),
       METRICS_PORT: String(metricsPort),

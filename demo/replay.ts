@@ -24,7 +24,7 @@ FILE           a git repository, or JSON lines (gzipped or not) with at, server,
 --limit        read only that many messages`
 
 /** Each registration costs the server one password hash: more at once would only queue. */
-const registrationsAtOnce = 8
+const maxConcurrentRegistrations = 8
 /** The listeners are given up on when nothing arrives for this long after the last post. */
 const quietMs = 15_000
 
@@ -133,8 +133,8 @@ async function replay(
 
   const registering = new Progress("registering", authors)
   const clients: Starling[] = []
-  await eachAtOnce(
-    registrationsAtOnce,
+  await eachConcurrently(
+    maxConcurrentRegistrations,
     servers.flatMap(server => server.authors),
     async author => {
       clients[author.index] = await register(author.username)
@@ -148,7 +148,7 @@ async function replay(
   for (const [index, server] of servers.entries()) {
     const owner = await register(`owner_${index + 1}_${run}`)
     const code = await build(owner, server, channelIds)
-    await eachAtOnce(registrationsAtOnce, server.authors, async ({ index }) => {
+    await eachConcurrently(maxConcurrentRegistrations, server.authors, async ({ index }) => {
       await clients[index]!.joinByInvite({ invite_code: code })
       joining.step()
     })
@@ -210,7 +210,7 @@ async function post(
   const startedAt = performance.now()
   // The longest first, or the last one would run alone.
   const channels = servers.flatMap(server => server.channels).sort((a, b) => b.posts.length - a.posts.length)
-  await eachAtOnce(concurrency, channels, async channel => {
+  await eachConcurrently(concurrency, channels, async channel => {
     const sent: Post[] = []
     posting.sent.set(channel, sent)
     for (const one of channel.posts) {
@@ -361,7 +361,11 @@ const unlimited: typeof fetch = async (input, init) => {
 }
 
 /** Runs `work` on every item, `width` at a time; the first failure stops the rest. */
-async function eachAtOnce<T>(width: number, items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+async function eachConcurrently<T>(
+  width: number,
+  items: readonly T[],
+  work: (item: T) => Promise<void>,
+): Promise<void> {
   const queue = items.values()
   let isStopped = false
   const lane = async () => {

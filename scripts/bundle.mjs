@@ -36,6 +36,9 @@ const vendored = {
 /** Packages for CommonJS ask for others, and for Node's own modules, by `require`. */
 const banner = `import { createRequire as makeRequire } from "node:module"; const require = makeRequire(import.meta.url);`
 
+/** The code of threads, which are started by the name of their file: each lies where its source does. */
+const threads = ["src/integrations/text-thread.ts"]
+
 /**
  * @param root the folder that holds src
  * @param packages `within` the files, or left where they are: `outside`
@@ -43,7 +46,12 @@ const banner = `import { createRequire as makeRequire } from "node:module"; cons
  */
 export async function bundle(
   root,
-  { packages = "within", maps = true, entryPoints = ["src/main.ts", "src/operator.ts"] } = {},
+  {
+    packages = "within",
+    maps = true,
+    // Versions before have no threads.
+    entryPoints = ["src/main.ts", "src/operator.ts", ...threads.filter(file => existsSync(join(root, file)))],
+  } = {},
 ) {
   const src = join(root, "src")
   const out = join(root, "dist", "src")
@@ -71,8 +79,9 @@ export async function bundle(
   // What is named by its content first, the entries that name it last. What the entries before
   // named stays for one build more: a process that has read them may not have asked for the rest
   // yet.
-  const isEntry = ({ path }) => /^(main|operator)\.js$/.test(relative(out, path))
+  const isEntry = ({ path }) => /^(main|operator|integrations\/text-thread)\.js$/.test(relative(out, path))
   for (const { path, contents } of outputFiles.toSorted((one, other) => isEntry(one) - isEntry(other))) {
+    mkdirSync(dirname(path), { recursive: true })
     writeFileSync(`${path}.new`, contents)
     renameSync(`${path}.new`, path)
   }

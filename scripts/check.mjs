@@ -61,7 +61,7 @@ function run({ command, looked, noise }) {
     let output = ""
     const path = program === "node" ? process.execPath : join(root, "node_modules/.bin", program)
     const tool = spawn(path, args, {
-      timeout: 120_000,
+      timeout: 300_000,
       stdio: ["ignore", "pipe", "pipe"],
       env: { ...process.env, NO_COLOR: "1", FORCE_COLOR: undefined },
     })

@@ -200,7 +200,7 @@ function permissionsPage(): string {
       `During a time-out a member loses ${listed(lostInTimeout)}, regardless of their roles. This does not apply to the owner and administrators.`,
       `Aliases, in the permissions of roles and in the response of \`GET /servers/{server_id}/permissions\`: ${[...aliases].map(([alias, name]) => `${code(alias)} for ${code(name)}`).join(", ")}, and ${code("server.view")} for being a member. Unknown names are ignored. There are no wildcards.`,
       "Errors are checked in this order: not found (404), no access (403 `Access denied`), missing permission (403), insufficient rank (403), then errors in the request.",
-      `A server has at most ${limits.rolesPerServer} roles, a channel at most ${limits.overridesPerChannel} overrides.`,
+      `A server has at most ${limits.rolesPerServer} roles, a channel at most ${limits.overridesPerChannel} overrides, and all channels of a server together at most ${limits.overridesPerServer}.`,
     ]
       .map(rule => `- ${rule}`)
       .join("\n"),
@@ -242,10 +242,10 @@ function limitsPage(): string {
       limitRows().map(([name, ...rest]) => [code(name!), ...rest]),
     ),
     "## Bounds of a cluster",
-    "From `cluster.config.ts`, which says of each what it bounds. Durations are milliseconds, sizes are bytes. Requests beyond a bound are answered 503 and may be tried again; sessions that fall behind read their events from the log, and those that cannot catch up are closed.",
+    "From `cluster.config.ts`. The operator of a cluster can change them.",
     table(
-      ["Bound", "Value"],
-      boundRows().map(([name, value]) => [code(name!), value!]),
+      ["Bound", "Value", "Unit", "Beyond it"],
+      boundRows().map(([name, ...rest]) => [code(name!), ...rest]),
     ),
   )
 }
@@ -388,7 +388,7 @@ function invariantsPage(): string {
   return page(
     "# Invariants",
     generated("the header comments of `src` and `client` and the titles of tests"),
-    `The ${invariants.length} statements that single modules keep, with the tests that hold them. Users can rely on the promises P1 to P18 in [guarantees.md](guarantees.md); these are what the promises are built from. An id is unique. \`npm run check\` refuses a duplicate, an invariant without a test, and a test that names an unknown one.`,
+    `The ${invariants.length} statements that single modules keep, with the tests that hold them. Users can rely on the promises P1 to P19 in [guarantees.md](guarantees.md); these are what the promises are built from. An id is unique. \`npm run check\` refuses a duplicate, an invariant without a test, and a test that names an unknown one.`,
     table(["Invariant", "Kept by", "Tests"], invariantRows(invariants)),
   )
 }

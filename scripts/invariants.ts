@@ -4,7 +4,7 @@
  *
  *     PIN1  A channel has at most `pinsPerChannel` pins, however many are pinned at once.
  *
- * The prefix belongs to one module. P1 to P18 are the promises of docs/internals/guarantees.md. A
+ * The prefix belongs to one module. P1 to P19 are the promises of docs/internals/guarantees.md. A
  * test names in its title, before the colon, the invariants that it holds.
  */
 import { readdirSync, readFileSync } from "node:fs"

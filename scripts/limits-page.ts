@@ -6,8 +6,40 @@ import { limits } from "../src/contract/core/limits.ts"
 const cut = (unit: string, beyond: string): LimitNote => ({ unit, beyond })
 const chosen = (unit: string): LimitNote => ({ unit, beyond: "the value where the client names none" })
 
+/** A note for each number, however deep it stands. */
+type DeepNotes<T> = { readonly [K in keyof T]: T[K] extends number ? LimitNote : DeepNotes<T[K]> }
+
+const config = (unit: string) => refused(unit, "invalid_automod_config")
+const automod: DeepNotes<typeof limits.automod> = {
+  rulesPerServer: refused("rules", "automod_limit"),
+  bytesPerServer: refused("bytes of configs and actions as JSON", "automod_limit"),
+  nameCharacters: refused("characters"),
+  keywords: config("keywords"),
+  keywordCharacters: config("characters"),
+  patterns: config("patterns"),
+  patternCharacters: config("characters"),
+  patternSize: config("instructions of a compiled pattern"),
+  patternSizePerServer: refused("instructions of all patterns of a server", "automod_limit"),
+  patternStepsPerMessage: cut(
+    "instructions times characters of a message",
+    "patterns that would take more do not see what stands beside the text",
+  ),
+  domains: config("domains"),
+  codes: config("invite codes"),
+  categories: config("categories"),
+  actions: refused("actions", "invalid_automod_action"),
+  metadataCharacters: refused("characters of an action's metadata as JSON", "invalid_automod_action"),
+  usualTimeoutSeconds: chosen("seconds"),
+  windowSeconds: config("seconds"),
+  postsRemembered: config("messages of an author in a channel"),
+  matchedCharacters: cut("characters", "the matched text is shortened in the violation"),
+  violationDays: cut("days", "violations are deleted"),
+  violationsKept: cut("violations of a server", "the oldest are deleted"),
+  moderatorsAlerted: cut("moderators", "further moderators are not alerted"),
+}
+
 /** Of each limit that several resources share; the others stand beside their resource. */
-const notes: LimitNotes<typeof limits> = {
+const notes: LimitNotes<Omit<typeof limits, "automod">> & { readonly automod: typeof automod } = {
   messageCharacters: refused("characters"),
   nonceCharacters: refused("characters"),
   memberQuery: refused("characters"),
@@ -16,6 +48,7 @@ const notes: LimitNotes<typeof limits> = {
   readersNamed: cut("names", "those who have read less far are counted, but not named"),
   pageSize: refused("items"),
   defaultPageSize: chosen("items"),
+  messagesPageBytes: cut("bytes of JSON", "the list ends early and says how to go on; see [history](history.md#pages)"),
   searchPage: chosen("messages"),
   searchQuery: refused("characters"),
   userQuery: refused("characters, at least"),
@@ -32,6 +65,8 @@ const notes: LimitNotes<typeof limits> = {
   channelsPerServer: refused("channels", "channel_limit"),
   rolesPerServer: refused("roles", "role_limit"),
   overridesPerChannel: refused("overrides", "override_limit"),
+  overridesPerServer: refused("overrides", "override_limit"),
+  viewChangesPerServer: refused("changes", "rate_limited"),
   roleName: refused("characters"),
   banReason: refused("characters"),
   bansPage: refused("bans"),
@@ -66,6 +101,10 @@ const notes: LimitNotes<typeof limits> = {
   webhookUsername: refused("characters"),
   webhooksPerChannel: refused("webhooks", "webhook_limit"),
   webhooksPerServer: refused("webhooks", "webhook_limit"),
+  webhookBurstMessages: refused("messages", "rate_limited"),
+  webhookMessagesPerSecond: refused("messages per second, in the long run", "rate_limited"),
+  webhookBurstBytes: refused("bytes", "rate_limited"),
+  webhookBytesPerSecond: refused("bytes per second, in the long run", "rate_limited"),
   embedsPerMessage: refused("embeds", "too_many_embeds"),
   embed: refused("characters, items or bytes of JSON"),
   attachmentsPerMessage: refused("files", "too_many_attachments"),
@@ -93,34 +132,159 @@ const notes: LimitNotes<typeof limits> = {
   iconBytes: refused("bytes", "file_too_large"),
   avatarBytes: refused("bytes", "file_too_large"),
   avatarSide: refused("pixels of a side", "picture_too_large"),
-  automod: cut(
-    "items, characters or seconds",
-    "a rule beyond it is refused (`automod_limit`, `validation_failed`); records beyond it are deleted or shortened",
-  ),
+  automod,
 }
 
-/** The bounds of `cluster.config.ts`: those that count or weigh something. */
-const isBound = (path: string) => /^(bus|actors|log|gateway|http)\./.test(path)
+type Bounds = Pick<typeof clusterConfig, "bus" | "actors" | "log" | "gateway" | "http">
 
-/** Every number below an object, with the path to it. */
-function numbersIn(value: unknown, path: string): (readonly [path: string, value: number])[] {
-  if (typeof value === "number") return [[path, value]]
-  if (typeof value !== "object" || value === null) return []
-  return Object.entries(value).flatMap(([key, inner]) => numbersIn(inner, path === "" ? key : `${path}.${key}`))
+const later = "503; the request may be tried again"
+const closed = (name: string) => `the connection is closed (\`${name}\`)`
+/** An interval bounds nothing: it says how late something happens. */
+const pace = (what: string): LimitNote => ({ unit: "ms", beyond: what })
+const timeout = (beyond = later): LimitNote => ({ unit: "ms", beyond })
+const upgradeRefused = "the upgrade is refused with 429"
+const rateLimited = closed("rate_limited")
+const fromLog = "the session reads its events from the log of its worker"
+const uploadsRefused = "further uploads are refused with 503"
+
+/** Of each bound of the cluster. */
+const boundNotes: DeepNotes<Bounds> = {
+  bus: {
+    askTimeoutMs: timeout(),
+    maxPendingAsks: cut("requests to other workers", later),
+    trimEveryMs: pace("how often what was read is deleted"),
+  },
+  actors: {
+    mailbox: cut("commands waiting in one server, conversation or user", later),
+    homes: cut(
+      "servers, conversations and users in memory of a worker",
+      `unused ones are unloaded; if none is unused: ${later}`,
+    ),
+    inFlight: cut("commands of a worker", later),
+    sleepAfterMs: timeout("what was not used is unloaded"),
+    batch: cut("turns in one commit", "the next ones wait for the next commit"),
+    unpublishedBatches: cut("commits of a worker", "further commits wait until these are published"),
+    notReadyAfterMs: timeout("`/readyz` answers 503 until something is committed or published again"),
+    outboxKeepMs: timeout("a request that is repeated later may be carried out again"),
+    outboxSweepEveryMs: pace("how often published rows are deleted"),
+  },
+  log: {
+    keepMs: timeout("older events are deleted; a RESUME that needs them gets INVALID_SESSION"),
+    maxBytes: cut("bytes of one worker's log", "the oldest events are deleted, as after `log.keepMs`"),
+    memoryBytes: cut("bytes in memory of a worker", "older events are read from Redis"),
+    markEveryMs: pace("how often it is noted up to where a log was read"),
+    readCount: cut("entries in one read", "the others are in the next read"),
+  },
+  gateway: {
+    heartbeatIntervalMs: timeout(`after twice as long without a heartbeat ${closed("session_timed_out")}`),
+    resumeWindowMs: timeout("a session that was not resumed ends"),
+    positionAfterMs: timeout("the answer to a heartbeat carries the session's position"),
+    connectionsPerUser: cut("connections of a user", `for the new one: ${rateLimited}`),
+    typingTimeoutMs: timeout("others are told that the user has stopped"),
+    resumeReplayBytes: cut(
+      "bytes of another worker's log that a session missed; a worker holds four times as much of all of them",
+      "RESUME gets INVALID_SESSION",
+    ),
+    classesPerAudience: cut(
+      "combinations of intents and encoding among the readers of a channel",
+      "events are sent to further readers one by one",
+    ),
+    sockets: {
+      sliceBytes: cut("bytes in one turn of the event loop", "the rest is sent in the next turn"),
+      budgetBytes: cut("unsent bytes of one socket", fromLog),
+      stuckAfterMs: timeout("a connection that has taken nothing is closed"),
+      maxPerAddress: cut(
+        "sockets of an address, or of a /64, on a worker; four times as many of a /56, sixteen times of a /48",
+        upgradeRefused,
+      ),
+      maxUnidentifiedPerAddress: cut("sockets of an address without a session, on a worker", upgradeRefused),
+    },
+    identify: {
+      maxConcurrent: cut("sessions in IDENTIFY on a worker", "further ones wait (`gateway.identify.maxWaiting`)"),
+      maxWaiting: cut("sessions that wait for IDENTIFY or RESUME", closed("try_again_later")),
+      timeoutMs: timeout(`without IDENTIFY or RESUME ${closed("not_authenticated")}`),
+    },
+    frames: {
+      allPerMinute: cut(
+        "frames of a connection in a minute, whatever they are: heartbeats, pings, voice signals and ignored ones, too",
+        rateLimited,
+      ),
+      perMinute: cut("frames of a connection in a minute", rateLimited),
+      signalsPerMinute: cut("voice signals of a connection in a minute", "further signals are ignored"),
+      maxBytes: cut("bytes", closed("decode_error")),
+      maxInflatedBytes: cut("bytes", closed("decode_error")),
+    },
+    drain: {
+      perSecond: cut("sessions in a second that a draining worker sends to others", "further ones wait"),
+      withinMs: timeout("all sessions have been sent to other workers"),
+    },
+    deliveries: {
+      cursorsEveryMs: pace("how late delivery counts are stored"),
+    },
+  },
+  http: {
+    body: {
+      maxBytes: refused("bytes", "payload_too_large"),
+      maxDepth: refused("levels"),
+      maxValues: refused("keys and items"),
+      timeoutMs: timeout("without any bytes for so long: refused: `request_timeout`"),
+    },
+    uploads: {
+      maxBytes: cut("bytes in memory of a worker", uploadsRefused),
+      maxBytesPerUser: cut("bytes of one user in memory of a worker", uploadsRefused),
+      timeoutMs: timeout("a form that is not complete is refused: `request_timeout`"),
+    },
+    streams: {
+      maxBytes: cut("bytes in memory of a worker", uploadsRefused),
+      maxConcurrent: cut("files that a worker receives", uploadsRefused),
+      maxPerUser: cut("files that a worker receives of one user", uploadsRefused),
+      minBytesPerSecond: {
+        unit: "bytes per second, at least",
+        beyond: "a slower transfer is ended after `http.uploads.timeoutMs` or `http.downloads.timeoutMs`",
+      },
+    },
+    downloads: {
+      maxBytes: cut("bytes of answers over 64 KiB in memory of a worker", "further long answers are refused with 503"),
+      maxBytesPerAddress: cut(
+        "bytes, as above, of an address, or of a /64; four times as many of a /56, sixteen times of a /48, but at most a quarter of `http.downloads.maxBytes`",
+        "further long answers to the address are refused with 503",
+      ),
+      timeoutMs: timeout("the connection is closed, unless it keeps `http.streams.minBytesPerSecond`"),
+    },
+    connections: {
+      openedPerAddress: cut(
+        "connections that an address, or a /64, opens within 12 s, on each worker; four times as many a /56, sixteen times a /48",
+        "closed at once",
+      ),
+      requestsPerAddress: cut(
+        "requests of an address, or of a /64, under way, on each worker; four times as many of a /56, sixteen times of a /48",
+        "refused: `rate_limited`",
+      ),
+    },
+    pages: { requestsPerMinute: cut("pages of an address in a minute, on each worker", "refused: `rate_limited`") },
+    hashTimeoutMs: timeout(),
+    answerTimeoutMs: timeout(),
+  },
 }
 
 const shown = (value: number) => value.toLocaleString("en")
+const isNote = (note: object): note is LimitNote => "unit" in note
 
-/** Rows of name, value, unit and what happens beyond it. */
-export const limitRows = (): string[][] =>
-  [{ limits, limitNotes: notes }, ...resourceLimits].flatMap(declared => {
-    const values: Readonly<Record<string, unknown>> = declared.limits
-    return Object.entries<LimitNote>(declared.limitNotes).flatMap(([name, { unit, beyond }]) =>
-      numbersIn(values[name], name).map(([path, value]) => [path, shown(value), unit, beyond]),
-    )
+/** Rows of name, value, unit and what happens beyond it. A note holds for every number below its value. */
+function rowsOf(values: unknown, about: object, path: string): string[][] {
+  if (typeof values === "number" && isNote(about)) return [[path, shown(values), about.unit, about.beyond]]
+  if (typeof values !== "object" || values === null) return []
+  const below: Readonly<Record<string, object>> = isNote(about) ? {} : { ...about }
+  return Object.entries(values).flatMap(([name, value]) => {
+    const note = isNote(about) ? about : below[name]
+    return note ? rowsOf(value, note, path === "" ? name : `${path}.${name}`) : []
   })
+}
 
-export const boundRows = (): string[][] =>
-  numbersIn(clusterConfig, "")
-    .filter(([path]) => isBound(path))
-    .map(([path, value]) => [path, shown(value)])
+export const limitRows = (): string[][] =>
+  [{ limits, limitNotes: notes }, ...resourceLimits].flatMap(declared =>
+    rowsOf(declared.limits, declared.limitNotes, ""),
+  )
+
+/** Those of `cluster.config.ts` that clients can notice. */
+export const boundRows = (): string[][] => rowsOf(clusterConfig, boundNotes, "")

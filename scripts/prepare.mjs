@@ -69,19 +69,9 @@ async function installModules() {
   // The tests and the build need the development modules, whatever NODE_ENV says. No module needs
   // its install script: binaries come prebuilt, and start-up repairs the links of PostgreSQL's.
   const options = ["--include=dev", "--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts"]
-  if (existsSync(at("package-lock.json"))) {
-    const ci = await runQuietly("npm", ["ci", ...options])
-    if (ci.code === 0) return
-    // npm 11 wants an entry for every platform of an optional module; a registry that lacks one
-    // makes a lockfile without it, which npm 10 takes. `install` takes it, too, and keeps to the
-    // versions that are locked.
-    if (!/Missing: .* from lock file/.test(ci.words))
-      throw new Unprepared(`${ci.words}\nnpm ci failed (code ${ci.code}).`)
-    say("npm ci misses optional modules of other platforms in the lockfile; npm install does without")
-    options.push("--no-save")
-  }
-  const code = await run("npm", ["install", ...options])
-  if (code !== 0) throw new Unprepared(`npm install failed (code ${code}); its message stands above.`)
+  const command = existsSync(at("package-lock.json")) ? "ci" : "install"
+  const code = await run("npm", [command, ...options])
+  if (code !== 0) throw new Unprepared(`npm ${command} failed (code ${code}); its message stands above.`)
 }
 
 function findRedis() {
@@ -212,25 +202,12 @@ function isLeftBehind(lock) {
  * Runs to the end and resolves with the exit code. Not the synchronous kind, which would stop the
  * lock's clock.
  */
-function run(command, args, { onError, ...options } = {}) {
+function run(command, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"], ...options })
-    if (onError) child.stderr.setEncoding("utf8").on("data", onError)
     child.on("error", cause => reject(new Unprepared(`${command} could not be started: ${cause.message}`)))
     child.on("close", (code, signal) => resolve(code ?? signal))
   })
-}
-
-/** The same, with what it writes to its error output. */
-async function runQuietly(command, args) {
-  let words = ""
-  const code = await run(command, args, {
-    stdio: ["ignore", "inherit", "pipe"],
-    onError: text => {
-      words += text
-    },
-  })
-  return { code, words: words.trim() }
 }
 
 function isOnPath(name) {

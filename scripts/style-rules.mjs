@@ -56,6 +56,8 @@ const ofLibraries = new Set([
   "timeout",
   "idleTimeout",
   "connectTimeout",
+  "closeTimeout",
+  "testTimeout",
   "commandTimeout",
   "retryDelay",
   "delay",
@@ -77,7 +79,7 @@ const fewOptions = {
     return {
       TSInterfaceDeclaration(node) {
         const count = node.body.body.length
-        if (/(?:Options|Tools|Deps)$/.test(node.id.name) && count > max)
+        if (/(?:Options|Tools|Deps|Topology|Policy|Reach|Bounds)$/.test(node.id.name) && count > max)
           context.report({
             node: node.id,
             message: `${node.id.name} has ${count} members, more than ${max}: group them`,

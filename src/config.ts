@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
-import { resolve } from "node:path"
+import { join, resolve } from "node:path"
 import { RE2JS } from "re2js"
 import { z } from "zod"
 import type { ClusterConfig } from "../cluster.config.ts"
@@ -192,7 +192,15 @@ const environment = {
   DATA_DIR: setting(
     z.string().transform(path => resolve(path)),
     ".data",
-    "Directory of the embedded PostgreSQL and Redis, and of uploaded files (`files`), which all hosts must share.",
+    "Directory of the embedded PostgreSQL and Redis and of the generated secret key. Of one host only: a second server with embedded databases on it is refused.",
+  ),
+  FILES_DIR: setting(
+    z
+      .string()
+      .transform(path => resolve(path))
+      .optional(),
+    undefined,
+    "Directory of uploaded files. Default: `files` in DATA_DIR. Several hosts need one that all of them mount.",
   ),
   DATABASE_URL: {
     ...setting(
@@ -224,10 +232,20 @@ const environment = {
     "Minimum level of log lines: fatal, error, warn, info, debug, trace or silent.",
   ),
   RATE_LIMITS: setting(flag, "on", "`off` disables all rate limits, also those of the gateway. For load tests only."),
+  CONNECTIONS_PER_USER: setting(
+    integer(1, 1_000_000).optional(),
+    undefined,
+    "Gateway connections of one user on all workers together, also with `RATE_LIMITS=off`. Default: as in `cluster.config.ts`, 5.",
+  ),
   TRUSTED_PROXIES: setting(
     list(address),
     "",
     "Proxies whose `X-Forwarded-For` is trusted: addresses and CIDR ranges, separated by commas.",
+  ),
+  UNLIMITED_ADDRESSES: setting(
+    list(address),
+    "",
+    "Addresses and CIDR ranges from which a worker takes any number of connections, sockets and concurrent requests: load generators, or a proxy that sends no `X-Forwarded-For`. Rate limits hold for them all the same.",
   ),
   SMTP_URL: {
     ...setting(
@@ -421,7 +439,11 @@ const policy = {
     ...setting(z.string().min(1).optional(), undefined, "Password that goes with `voice_turn_username`."),
     secret: true as const,
   },
-  voice_turn_ttl: setting(integer(60, 604_800), 86_400, "Seconds that credentials made with `voice_turn_secret` last."),
+  voice_turn_ttl: setting(
+    integer(60, 86_400),
+    600,
+    "Seconds that credentials made with `voice_turn_secret` last. They are given to users in a call only, who ask for new ones before they end.",
+  ),
   voice_media_url: setting(
     url(/^(https?|wss?):$/, "expected an http, https, ws or wss URL").optional(),
     undefined,
@@ -449,13 +471,16 @@ export interface Config {
   readonly workers?: number
   /** Absolute. */
   readonly dataDir: string
+  readonly filesDir: string
   readonly databaseUrl?: string
   readonly redisUrl?: string
   readonly secretKey?: string
   readonly smtpUrl?: string
   readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent"
   readonly rateLimits: boolean
+  readonly connectionsPerUser?: number
   readonly trustedProxies: readonly string[]
+  readonly unlimitedAddresses: readonly string[]
   /** By backend; what is not there cannot be asked. */
   readonly classifiers: Readonly<
     Partial<Record<ClassifierBackend, { readonly url: string; readonly token?: string | undefined }>>
@@ -540,13 +565,16 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     metricsPort: here.METRICS_PORT,
     ...(here.WORKERS !== undefined && { workers: here.WORKERS }),
     dataDir: here.DATA_DIR,
+    filesDir: here.FILES_DIR ?? join(here.DATA_DIR, "files"),
     ...(here.DATABASE_URL !== undefined && { databaseUrl: here.DATABASE_URL }),
     ...(here.REDIS_URL !== undefined && { redisUrl: here.REDIS_URL }),
     ...(here.SECRET_KEY !== undefined && { secretKey: here.SECRET_KEY }),
     ...(here.SMTP_URL !== undefined && { smtpUrl: here.SMTP_URL }),
     logLevel: here.LOG_LEVEL,
     rateLimits: here.RATE_LIMITS,
+    ...(here.CONNECTIONS_PER_USER !== undefined && { connectionsPerUser: here.CONNECTIONS_PER_USER }),
     trustedProxies: Object.freeze(here.TRUSTED_PROXIES),
+    unlimitedAddresses: Object.freeze(here.UNLIMITED_ADDRESSES),
     classifiers: Object.freeze({
       ...(here.AUTOMOD_CLASSIFIER_URL !== undefined && {
         custom: { url: here.AUTOMOD_CLASSIFIER_URL, token: here.AUTOMOD_CLASSIFIER_TOKEN },

@@ -12,11 +12,14 @@ import { answerMetrics } from "./observability/aggregate.ts"
 import { createLog, type Log } from "./observability/log.ts"
 import { createMetrics } from "./observability/metrics.ts"
 import { signOfLifeEveryMs, type Order, type Report, type StartOrder } from "./process/primary/orders.ts"
+import { endOnBugs } from "./process/uncaught-errors.ts"
 
 /** `over`: the incarnation was declared dead, or lost its log; the primary starts another in its place. */
 const exitCodes = { done: 0, failed: 1, misconfigured: 2, over: 75 } as const
 /** Milliseconds for a process to end in good order when nobody waits for it any longer. */
 const lastMoment = 3_000
+/** Milliseconds between two looks at the event loop of a process on which no client waits. */
+const quietLoopMs = 250
 
 // A reader that has gone (`npm start | head`) is no reason to end.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
@@ -32,13 +35,13 @@ async function lead(): Promise<never> {
   }
   const config = configuration()
   const log = createLog({ level: config.logLevel, process: "primary" }, destination())
-  endOnBugs(log)
+  endOnBugs(log, exitCodes.failed)
   const { runPrimary } = await import("./process/primary.ts")
   const reason = await runPrimary({
     config,
     topology: clusterConfig,
     log,
-    metrics: createMetrics(),
+    metrics: createMetrics({ loopResolutionMs: quietLoopMs }),
     // Password hashes take as many threads as there are cores; files and names must not wait behind them.
     environment: {
       UV_THREADPOOL_SIZE: process.env["UV_THREADPOOL_SIZE"] ?? String(Math.max(8, 2 * availableParallelism())),
@@ -71,8 +74,8 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
 
   async function start({ self, predecessor, config, port, ...places }: StartOrder): Promise<void> {
     log = createLog({ level: config.logLevel, process: self.role, worker: place }, destination())
-    endOnBugs(log)
-    const metrics = createMetrics()
+    endOnBugs(log, exitCodes.failed)
+    const metrics = createMetrics(self.role === "web" ? {} : { loopResolutionMs: quietLoopMs })
     counted = answerMetrics({ registry: metrics.registry, worker: place, role: self.role })
     const onOver = (why: string) => {
       log?.error({ member: self.id, why }, "incarnation ended")
@@ -127,14 +130,6 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
   report({ type: "here" })
   // From the event loop itself: when that is stuck, nothing comes.
   setInterval(() => report({ type: "alive" }), signOfLifeEveryMs)
-}
-
-function endOnBugs(log: Log): void {
-  for (const event of ["uncaughtException", "unhandledRejection"] as const)
-    process.on(event, (error: unknown) => {
-      log.fatal({ err: error }, "uncaught error")
-      process.exit(exitCodes.failed)
-    })
 }
 
 function destination(): DestinationStream {

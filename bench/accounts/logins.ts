@@ -14,9 +14,9 @@ import type { Comparison, Sides } from "../trials.ts"
 import { loginPath, password, webWorkers } from "./people.ts"
 
 /** All web workers together take half of the cores for hashes, each at least one. */
-export const hashesAtOnce = webWorkers * Math.max(1, Math.floor(availableParallelism() / 2 / webWorkers))
+export const maxConcurrentHashes = webWorkers * Math.max(1, Math.floor(availableParallelism() / 2 / webWorkers))
 /** Enough that no worker waits for the next: the kernel spreads connections by chance. */
-const inFlight = 4 * hashesAtOnce
+const inFlight = 4 * maxConcurrentHashes
 
 export interface LoginsExtent {
   readonly runs: number
@@ -49,7 +49,7 @@ export interface LoginsCase {
 
 export interface LoginsResult {
   readonly inFlight: number
-  readonly hashesAtOnce: number
+  readonly maxConcurrentHashes: number
   readonly cases: LoginsCase[]
 }
 
@@ -67,7 +67,7 @@ export async function benchLogins(
     const headers = { "Content-Type": "application/json" }
     const answer = await fetch(`${starling.url}${loginPath}`, { method: "POST", headers, body })
     if (answer.status !== 200) throw new Error(`POST ${loginPath}: ${answer.status} ${await answer.text()}`)
-    const bare = await harness.startBare("logins", [passwordHash, String(hashesAtOnce), await answer.text()], {
+    const bare = await harness.startBare("logins", [passwordHash, String(maxConcurrentHashes), await answer.text()], {
       UV_THREADPOOL_SIZE: threadPoolSize,
     })
     const sides = {
@@ -117,7 +117,7 @@ export async function benchLogins(
       await measureCase("at the limit", full!.usernames),
     ]
     await bare.stop()
-    return { inFlight, hashesAtOnce, cases }
+    return { inFlight, maxConcurrentHashes, cases }
   } finally {
     await clients.stop()
     await starling.stop()

@@ -152,11 +152,11 @@ async function benchWith(
 
 /** Of requests in any stretch of the limit's window, so that nobody is refused. */
 class Allowance {
-  readonly #perWindow: number
+  readonly #maxRequests: number
   readonly #spent: { at: number; count: number }[] = []
 
-  constructor(perWindow: number) {
-    this.#perWindow = perWindow
+  constructor(maxRequests: number) {
+    this.#maxRequests = maxRequests
   }
 
   /** @returns how many there may be next; waits where that would be few */
@@ -164,7 +164,7 @@ class Allowance {
     for (;;) {
       const after = performance.now() - (window + 1) * 1_000
       const recent = this.#spent.reduce((sum, { at, count }) => (at > after ? sum + count : sum), 0)
-      if (recent <= this.#perWindow / 2) return this.#perWindow - recent
+      if (recent <= this.#maxRequests / 2) return this.#maxRequests - recent
       await pause(1)
     }
   }

@@ -7,7 +7,7 @@ import { verify } from "argon2"
 import uWS from "uWebSockets.js"
 import { onJson, reply, serve } from "./serve.ts"
 
-const [stored, atOnce, answer] = process.argv.slice(2) as [string, string, string]
+const [stored, maxConcurrent, answer] = process.argv.slice(2) as [string, string, string]
 const answered: unknown = JSON.parse(answer)
 
 let running = 0
@@ -28,7 +28,7 @@ app.post("/auth/login", (res, req) => {
       if (!(await verify(stored, password))) throw new Error("a wrong password")
       reply(res, answered)
     }
-    if (running >= Number(atOnce)) waiting.push(work)
+    if (running >= Number(maxConcurrent)) waiting.push(work)
     else {
       run(work).catch((cause: unknown) => {
         throw cause

@@ -6,6 +6,7 @@
 import postgres from "postgres"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
 import { limits } from "../../src/contract/core/limits.ts"
+import { maskOf } from "../../src/domain/core/permission-masks.ts"
 import { grantedAtCreation } from "../../src/domain/core/permissions.ts"
 import { epochMs, idOf, shardCount } from "../../src/domain/core/snowflake.ts"
 
@@ -167,17 +168,17 @@ async function plantServer(sql: postgres.Sql, planting: Planting): Promise<Commu
     FROM unnest(${channels}::bigint[], ${places}::bigint[], ${channels.map((_, place) => String(place))}::int[]) AS c (id, category_id, place)`
   const ruled = channels.slice(folders, folders + 2 * Math.min(privateChannels, Math.floor(channels.length / 8)))
   const rows = ruled.flatMap((channel, i) => {
-    const flag = i % 2 === 0 ? "channels.view" : "messages.send"
+    const flag = maskOf([i % 2 === 0 ? "channels.view" : "messages.send"])
     return [
-      { channel, target: id, allow: "", deny: flag },
-      { channel, target: roles[i % roles.length]!, allow: flag, deny: "" },
+      { channel, target: id, allow: 0, deny: flag },
+      { channel, target: roles[i % roles.length]!, allow: flag, deny: 0 },
     ]
   })
   await sql`
     INSERT INTO channel_overrides (channel_id, target_id, server_id, type, allow, deny)
-    SELECT channel, target, ${id}, 'role', array_remove(ARRAY[allow], ''), array_remove(ARRAY[deny], '')
-    FROM unnest(${rows.map(row => row.channel)}::bigint[], ${rows.map(row => row.target)}::bigint[], ${rows.map(row => row.allow)}::text[],
-      ${rows.map(row => row.deny)}::text[]) AS o (channel, target, allow, deny)`
+    SELECT channel, target, ${id}, 'role', allow, deny
+    FROM unnest(${rows.map(row => row.channel)}::bigint[], ${rows.map(row => row.target)}::bigint[], ${rows.map(row => row.allow)}::bigint[],
+      ${rows.map(row => row.deny)}::bigint[]) AS o (channel, target, allow, deny)`
   // One role each, a third has two.
   await sql`
     INSERT INTO members (server_id, user_id, joined_at, nickname, roles)

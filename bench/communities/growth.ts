@@ -158,7 +158,7 @@ async function identifying(setting: Setting, { people }: Community): Promise<Gro
   const { starling, loadGroup } = setting
   const some = people.slice(1, 1 + Math.max(4, Math.round(64 * setting.extent.share)))
   const tokens = times(some.length * sessionsOfEach, i => some[i % some.length]!.token)
-  await loadGroup.ask("open", { url: starling.gatewayUrl, tokens, addresses: ["127.0.0.40"], atOnce: 64 })
+  await loadGroup.ask("open", { url: starling.gatewayUrl, tokens, addresses: ["127.0.0.40"], maxConcurrent: 64 })
   await pause(0.2)
   try {
     return await measured(setting, async () => {
@@ -201,7 +201,13 @@ export async function benchGrowth(
     for (const [i, { people }] of communities.entries()) {
       const tokens = times(extent.listeners, k => people[k % people.length]!.token)
       const addresses = [`127.0.0.${20 + i}`]
-      await listeners.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens, addresses, atOnce: 32, kinds })
+      await listeners.loadGroup.ask("connect", {
+        url: starling.gatewayUrl,
+        tokens,
+        addresses,
+        maxConcurrent: 32,
+        kinds,
+      })
     }
     await pause(extent.settleSeconds)
     const idle = await idleCpu(starling.parts, extent.idleSeconds)

@@ -81,7 +81,7 @@ async function measure(
   const clients = harness.startLoadGroup()
   const look = async () => (await memoryAtRest(starling.parts, restSeconds))["node"]!
   const connect = (tokens: string[], address: string) =>
-    clients.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens, addresses: [address], atOnce: 64 })
+    clients.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens, addresses: [address], maxConcurrent: 64 })
   try {
     const wake = async ({ id, people }: Community, address: string) => {
       await connect([people[1]!.token], address)

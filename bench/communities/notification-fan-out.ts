@@ -178,7 +178,12 @@ class Listening {
       const more = Math.min(to - this.#count, sessionsOfALoadGroup - last.sessions)
       const tokens = others.slice(this.#count, this.#count + more).map(({ token }) => token)
       const at = this.#loadGroups.length
-      await last.loadGroup.ask("connect", { url: this.#url, tokens, addresses: [`127.0.0.${40 + at}`], atOnce: 64 })
+      await last.loadGroup.ask("connect", {
+        url: this.#url,
+        tokens,
+        addresses: [`127.0.0.${40 + at}`],
+        maxConcurrent: 64,
+      })
       last.sessions += more
       this.#count += more
     }

@@ -28,7 +28,7 @@ const usage = `npm run bench -- communities [--only growth,notifications,memory,
 --write     keeps the results
 --main      the server to run; left out, this checkout is built and run`
 
-const mostSessions = 60_000
+const maxSessions = 60_000
 const parts = ["growth", "notifications", "memory", "deletion", "plans"] as const
 
 interface Plan {
@@ -85,7 +85,7 @@ export async function benchCommunities(
   const only = readParts(parts, values.only, usage)
   const sessions = values.sessions
     .split(",")
-    .map(count => readCount("sessions", count, 1, mostSessions, usage))
+    .map(count => readCount("sessions", count, 1, maxSessions, usage))
     .toSorted((a, b) => a - b)
   const plan = planOf(runs, isQuick, sessions)
   const results = await record(

@@ -22,8 +22,17 @@ export interface DeliveredCost {
   readonly statement: { readonly blocks: number; readonly milliseconds: number; readonly ways: string }
 }
 
+export interface CursorCost {
+  /** Microseconds of a cursor, in statements of so many rows that all move one. */
+  readonly rows: number
+  readonly written: Figure
+  /** Microseconds of a session that begins, of so many that do so together. */
+  readonly sessions: number
+  readonly begun: Figure
+}
+
 const pageSize = 50
-const pagesAfter = 2_000
+const pagesAfterwards = 2_000
 
 /**
  * Where everybody stands. Beside the members there are users of other servers, as in a service that
@@ -35,11 +44,41 @@ export async function plantCursors(databaseUrl: string, others: number): Promise
   try {
     await sql`UPDATE members SET since_id = (((joined_at * 1000 - ${epochMs}::bigint) << 22) + user_id % 4096)`
     await sql`
-      INSERT INTO deliveries (user_id, guild_ms, direct_ms)
-      SELECT id, ${now}::bigint - (id >> 12) % 1000 * 7, ${now}::bigint FROM users
-      UNION ALL SELECT i, ${now}::bigint, NULL FROM generate_series(1, ${others}::int) AS i
+      INSERT INTO deliveries (home_id, user_id, message_id)
+      SELECT server_id, user_id, (${now - epochMs}::bigint - (user_id >> 12) % 1000 * 7) << 22 FROM members
+      UNION ALL SELECT i % 1000, i, ${now - epochMs}::bigint << 22 FROM generate_series(1, ${others}::int) AS i
       ON CONFLICT DO NOTHING`
     await sql`VACUUM ANALYZE deliveries, members, read_states`
+  } finally {
+    await sql.end({ timeout: 5 })
+  }
+}
+
+/** What it costs to write cursors, and to find out what was there before a session. */
+export async function benchCursors(databaseUrl: string, { communities }: Fixture, runs: number): Promise<CursorCost> {
+  const sql = postgres(databaseUrl, { max: 1, onnotice: () => undefined })
+  const { deliveriesStorage } = await import("../../src/storage/messages/deliveries.ts")
+  try {
+    const { move, before } = deliveriesStorage(sql as never)
+    const { id: home_id } = communities.at(-1)!
+    const members = await sql<{ id: string }[]>`
+      SELECT user_id::text AS id FROM members WHERE server_id = ${home_id} ORDER BY user_id LIMIT 5000`
+    const users = members.slice(0, 500).map(({ id }) => id)
+    const written: number[] = []
+    const begun: number[] = []
+    for (let run = 0; run <= 5 * runs; run++) {
+      const message_id = ((BigInt(Date.now() - epochMs + 1_000 * run) << 22n) | BigInt(run)).toString()
+      const rows = members.map(({ id }) => ({ home_id, user_id: id, message_id }))
+      const startedAt = performance.now()
+      await move(rows)
+      const movedAt = performance.now()
+      await before(users)
+      // The first of all connects.
+      if (run === 0) continue
+      written.push(((movedAt - startedAt) * 1e3) / rows.length)
+      begun.push(((performance.now() - movedAt) * 1e3) / users.length)
+    }
+    return { rows: members.length, written: figure(written), sessions: users.length, begun: figure(begun) }
   } finally {
     await sql.end({ timeout: 5 })
   }
@@ -86,8 +125,8 @@ export async function benchDelivered(
       for (let run = 0; run < runs; run++) {
         const startedAt = performance.now()
         // Another array each time: what was counted of the same one is kept.
-        for (let i = 0; i < pagesAfter; i++) await delivered.counts(channel, server, page.slice())
-        next.push(((performance.now() - startedAt) * 1000) / pagesAfter)
+        for (let i = 0; i < pagesAfterwards; i++) await delivered.counts(channel, server, page.slice())
+        next.push(((performance.now() - startedAt) * 1000) / pagesAfterwards)
       }
       const statement = await explain(databaseUrl, server, channel, people[0]!.id)
       costs.push({ members, first: figure(first), firstCpu: figure(firstCpu), next: figure(next), statement })

@@ -30,21 +30,17 @@ export async function benchHeartbeats(count: number, runs: number): Promise<Hear
       return { stop: () => {} }
     },
   } as unknown as Clock
-  const byId = new Map<string, Session>()
-  const subscriptions = { position: 0, placeOf: () => subscriptions.position, byId }
+  const subscriptions = { position: 0, placeOf: () => subscriptions.position, ofUser: () => [] }
   let written = 0
   const deliveries = new Deliveries({
     subscriptions,
-    self: "bench",
     store: {
       move: async rows => {
         written += rows.length
+        return []
       },
     },
-    idWatermarks: () => ({ servers: epochMs + 1e12, directs: epochMs + 1e12 }),
-    end: async () => subscriptions.position,
-    place: () => "here",
-    timing: { settleEveryMs: 250, cursorsEveryMs: 1_000 },
+    timing: { cursorsEveryMs: 1_000 },
     clock,
     log: { warn: () => {}, debug: () => {} } as never,
     metrics: createMetrics(),
@@ -57,11 +53,10 @@ export async function benchHeartbeats(count: number, runs: number): Promise<Hear
       intents: 0x3fffff,
       state: "live",
       spans: [{ counted: false, lo: 0 }],
-      guilds: { keys: () => mine },
+      guilds: { values: () => mine.map(id => ({ view: { id } })) },
       named: -1,
-      settled: -1,
+      before: undefined,
     } as unknown as Session
-    byId.set(session.id, session)
     return session
   })
   let position = 1

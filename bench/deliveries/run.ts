@@ -8,7 +8,7 @@ import { plant } from "../communities/fixture.ts"
 import { record, show } from "../record.ts"
 import { microseconds, round } from "../report.ts"
 import type { About, Line } from "../report.ts"
-import { benchDelivered, plantCursors, type DeliveredCost } from "./costs.ts"
+import { benchCursors, benchDelivered, plantCursors, type CursorCost, type DeliveredCost } from "./costs.ts"
 import { benchHeartbeats, type HeartbeatCost } from "./heartbeats.ts"
 
 const usage = `npm run bench -- deliveries [--runs 3] [--quick] [--write] [--main FILE]
@@ -20,6 +20,7 @@ const usage = `npm run bench -- deliveries [--runs 3] [--quick] [--write] [--mai
 
 interface DeliveriesResults extends About {
   heartbeats: HeartbeatCost
+  cursors: CursorCost
   costs: DeliveredCost[]
 }
 
@@ -43,7 +44,8 @@ export async function benchDeliveries(
       const communities = members.map(count => ({ members: count, people: 8 }))
       const fixture = await plant(databaseUrl, { communities, strangers: 1, channels: 10, roles: 10 })
       await plantCursors(databaseUrl, isQuick ? 1_000 : 1_000_000)
-      return { ...about, heartbeats, costs: await benchDelivered(databaseUrl, fixture, runs) }
+      const costs = await benchDelivered(databaseUrl, fixture, runs)
+      return { ...about, heartbeats, costs, cursors: await benchCursors(databaseUrl, fixture, runs) }
     },
   )
   await show(results, summarize(results), {
@@ -53,12 +55,19 @@ export async function benchDeliveries(
   })
 }
 
-const summarize = ({ costs, heartbeats }: DeliveriesResults): Line[] => [
+const summarize = ({ costs, heartbeats, cursors }: DeliveriesResults): Line[] => [
   {
     work: `a heartbeat among ${heartbeats.sessions.toLocaleString("en")} sessions, nothing new`,
     bare: "",
-    starling: `${round(heartbeats.quiet.median)} µs; with messages in all their servers before it, settled and written: ${round(heartbeats.busy.median)} µs`,
+    starling: `${round(heartbeats.quiet.median)} µs; with messages in all their servers before it, and its cursors handed over: ${round(heartbeats.busy.median)} µs`,
     value: heartbeats.quiet,
+    unit: "µs",
+  },
+  {
+    work: `a cursor, written with ${(cursors.rows - 1).toLocaleString("en")} others`,
+    bare: "",
+    starling: `${round(cursors.written.median)} µs; what was there before a session, looked up for ${cursors.sessions} together: ${round(cursors.begun.median)} µs`,
+    value: cursors.written,
     unit: "µs",
   },
   ...costs.map(({ members, first, firstCpu, next, statement }): Line => ({

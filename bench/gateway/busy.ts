@@ -64,7 +64,12 @@ function disturbancesOf(harness: Harness, starling: Starling, extent: BusyExtent
   const listening = async () => {
     const clients = harness.startLoadGroup()
     const addresses = ["127.0.0.141", "127.0.0.142"]
-    await clients.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens: listeners, addresses, atOnce: 64 })
+    await clients.loadGroup.ask("connect", {
+      url: starling.gatewayUrl,
+      tokens: listeners,
+      addresses,
+      maxConcurrent: 64,
+    })
     return clients
   }
   const bursts = (loadGroup: LoadGroup, padding: number) =>
@@ -82,7 +87,7 @@ function disturbancesOf(harness: Harness, starling: Starling, extent: BusyExtent
   const slow = async (token: string, address: string, bytesPerSecond: number) => {
     const clients = harness.startLoadGroup()
     const addresses = [address]
-    await clients.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens: [token], addresses, atOnce: 1 })
+    await clients.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens: [token], addresses, maxConcurrent: 1 })
     await clients.loadGroup.ask("readSlowly", { bytesPerSecond })
     return clients
   }
@@ -136,7 +141,7 @@ function disturbancesOf(harness: Harness, starling: Starling, extent: BusyExtent
       async begin() {
         const clients = harness.startLoadGroup()
         const addresses = ["127.0.0.145", "127.0.0.146"]
-        const connecting = { url: starling.gatewayUrl, tokens: storming, addresses, atOnce: 64 }
+        const connecting = { url: starling.gatewayUrl, tokens: storming, addresses, maxConcurrent: 64 }
         const end = again(async () => {
           await clients.loadGroup.ask("open", connecting)
           await clients.loadGroup.ask("identify", null)
@@ -153,7 +158,7 @@ function disturbancesOf(harness: Harness, starling: Starling, extent: BusyExtent
       async begin() {
         const clients = harness.startLoadGroup()
         const addresses = ["127.0.0.147", "127.0.0.148"]
-        const connecting = { url: starling.gatewayUrl, tokens: storming, addresses, atOnce: 64, returns: true }
+        const connecting = { url: starling.gatewayUrl, tokens: storming, addresses, maxConcurrent: 64, returns: true }
         await clients.loadGroup.ask("connect", connecting)
         const end = again(async () => {
           await clients.loadGroup.ask("drop", null)

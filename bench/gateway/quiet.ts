@@ -60,7 +60,7 @@ export async function benchQuiet(
           url: starling.gatewayUrl,
           tokens: tokens.slice(at, at + sessionsOfALoadGroup),
           addresses: [`127.0.0.${120 + loadGroups.length}`],
-          atOnce: 64,
+          maxConcurrent: 64,
         })
       }
       runs.push({ empty, connected: await measure() })

@@ -116,7 +116,7 @@ class LoadGroups {
         url: this.#urls[gateway]!,
         tokens: tokens.slice(this.#count, this.#count + more),
         addresses: [`127.0.0.${40 + at}`, `127.0.0.${60 + at}`],
-        atOnce: 64,
+        maxConcurrent: 64,
         kinds: [...this.#kinds],
         servers: this.#servers,
         first: this.#count,
@@ -285,7 +285,7 @@ async function startBare(setting: Setting, kinds: readonly Kind[], most: number,
   const clients = harness.startLoadGroup()
   const url = starling.gatewayUrl
   const [poster] = posters
-  await clients.loadGroup.ask("connect", { url, tokens: [poster!.token], addresses: ["127.0.0.39"], atOnce: 1 })
+  await clients.loadGroup.ask("connect", { url, tokens: [poster!.token], addresses: ["127.0.0.39"], maxConcurrent: 1 })
   const { frame } = await clients.loadGroup.ask("sample", { url: starling.url, poster: poster!, run: newRun() })
   await clients.stop()
 

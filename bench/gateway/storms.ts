@@ -22,7 +22,7 @@ const topics = 11
 const sessionsOfALoadGroup = 5_000
 /** A connection that is cut is noticed sooner, however busy everybody is. */
 const quietMs = 1_500
-const takeOverPatienceMs = 60_000
+const takeOverTimeoutMs = 60_000
 const statements = "starling_postgres_queries_total"
 const membershipQueries = "starling_gateway_membership_queries_total"
 const joins = "starling_gateway_joins_total"
@@ -131,7 +131,7 @@ async function benchIdentify(harness: Harness, extent: StormsExtent, say: (what:
     try {
       const connected = await cpuOf(parts, idle, async () => {
         for (const { loadGroup, tokens, addresses } of loadGroups)
-          await loadGroup.ask("open", { url, tokens, addresses, atOnce: 64 })
+          await loadGroup.ask("open", { url, tokens, addresses, maxConcurrent: 64 })
       })
       await pause(1)
       const names = [statements, membershipQueries]
@@ -221,7 +221,7 @@ async function benchResume(harness: Harness, extent: StormsExtent, say: (what: s
 
 async function connectReturning(loadGroups: ReturnType<typeof loadGroupsFor>, url: string): Promise<void> {
   for (const { loadGroup, tokens, addresses } of loadGroups)
-    await loadGroup.ask("connect", { url, tokens, addresses, atOnce: 64, returns: true })
+    await loadGroup.ask("connect", { url, tokens, addresses, maxConcurrent: 64, returns: true })
 }
 
 function together(told: readonly Return[]) {
@@ -330,7 +330,7 @@ async function kill(starling: Starling, sql: postgres.Sql): Promise<number> {
     SELECT id FROM incarnations WHERE role = 'web' AND slot = 0 AND died_at IS NULL ORDER BY started_at DESC LIMIT 1`
   if (pid === undefined || !owner) throw new Error("there is no worker to kill")
   process.kill(pid, "SIGKILL")
-  for (const until = Date.now() + takeOverPatienceMs; Date.now() < until; await pause(0.02)) {
+  for (const until = Date.now() + takeOverTimeoutMs; Date.now() < until; await pause(0.02)) {
     const [row] = await sql<{ left: number }[]>`SELECT count(*)::int AS left FROM shards WHERE owner = ${owner.id}`
     if (row!.left === 0) return Date.now()
   }
@@ -339,7 +339,7 @@ async function kill(starling: Starling, sql: postgres.Sql): Promise<number> {
 
 async function allServe(starling: Starling, workers: number): Promise<void> {
   const name = "starling_processes"
-  for (const until = Date.now() + takeOverPatienceMs; Date.now() < until; await pause(0.1)) {
+  for (const until = Date.now() + takeOverTimeoutMs; Date.now() < until; await pause(0.1)) {
     const series = await counted(starling, [name]).catch((): Record<string, number> => ({}))
     // The primary and the job worker are counted too.
     if ((series[name] ?? 0) >= workers + 2) return

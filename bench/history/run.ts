@@ -15,7 +15,7 @@ const usage = `npm run bench -- history [--messages 1000,10000,100000,1000000] [
 --write     keeps the results
 --main      the server to run; left out, this checkout is built and run`
 
-const mostMessages = 10_000_000
+const maxMessages = 10_000_000
 
 export async function benchHistory(
   args: string[],
@@ -32,7 +32,7 @@ export async function benchHistory(
   const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
   const messages = (values.messages ?? (isQuick ? "1000,10000" : "1000,10000,100000,1000000"))
     .split(",")
-    .map(count => readCount("messages", count, 1, mostMessages, usage))
+    .map(count => readCount("messages", count, 1, maxMessages, usage))
   const extent: PagesExtent = isQuick
     ? { runs, messages, pages: 2_000, warmUpPages: 1_000, idleSeconds: 1 }
     : { runs, messages, pages: 20_000, warmUpPages: 10_000, idleSeconds: 5 }

@@ -38,7 +38,7 @@ export interface Connecting {
   tokens: (string | null)[]
   /** To connect from, in turn; one has no more than some 28,000 ports. */
   addresses: string[]
-  atOnce: number
+  maxConcurrent: number
   /** Left out, all are as the server has them by default, and hear. */
   kinds?: Kind[]
   /**
@@ -258,7 +258,7 @@ const connect = (input: Connecting) => connectAll(input, false)
 const open = (input: Connecting) => connectAll(input, true)
 
 async function connectAll(
-  { url, tokens, addresses, atOnce, kinds = [plainKind], servers = 1, first = 0, returns = false }: Connecting,
+  { url, tokens, addresses, maxConcurrent, kinds = [plainKind], servers = 1, first = 0, returns = false }: Connecting,
   waits: boolean,
 ): Promise<{ seconds: number }> {
   const from = performance.now()
@@ -299,7 +299,7 @@ async function connectAll(
       sessions[index] = await begin(options)
     }
   }
-  await Promise.all(Array.from({ length: atOnce }, lane))
+  await Promise.all(Array.from({ length: maxConcurrent }, lane))
   return { seconds: (performance.now() - from) / 1_000 }
 }
 

@@ -84,7 +84,7 @@ export async function measure(mainFile: string, effort: Effort, say: (what: stri
           url: server.gatewayUrl,
           tokens: [...tokens],
           addresses: ["127.0.0.11", "127.0.0.12"],
-          atOnce: 16,
+          maxConcurrent: 16,
         })
       return await use(server)
     } finally {
@@ -116,7 +116,7 @@ export async function measure(mainFile: string, effort: Effort, say: (what: stri
         url: server.gatewayUrl,
         tokens: [...hear],
         addresses: ["127.0.0.13"],
-        atOnce: 16,
+        maxConcurrent: 16,
       })
     const load = (seconds: number) =>
       clients.loadGroup.ask(hear.length > 0 ? "fanOut" : "posts", {
@@ -210,7 +210,12 @@ export async function measure(mainFile: string, effort: Effort, say: (what: stri
       const clients = harness.startLoadGroup()
       try {
         const connect = (tokens: string[]) =>
-          clients.loadGroup.ask("connect", { url: server.gatewayUrl, tokens, addresses: ["127.0.0.14"], atOnce: 32 })
+          clients.loadGroup.ask("connect", {
+            url: server.gatewayUrl,
+            tokens,
+            addresses: ["127.0.0.14"],
+            maxConcurrent: 32,
+          })
         const first = Math.floor(effort.sessions / 4)
         await connect(idlers.tokens.slice(0, first))
         await pause(2)

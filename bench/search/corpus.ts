@@ -5,6 +5,7 @@
  */
 import postgres from "postgres"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
+import { maskOf } from "../../src/domain/core/permission-masks.ts"
 import { grantedAtCreation } from "../../src/domain/core/permissions.ts"
 import { epochMs, idOf, shardCount } from "../../src/domain/core/snowflake.ts"
 
@@ -29,7 +30,7 @@ const authors = 1_000
 export const vocabulary = 50_000
 const start = epochMs + 200 * 86_400_000
 /** One message in so many is in Chinese. */
-const chineseEvery = 10
+const messagesPerChinese = 10
 const characters = 3_000
 
 /** The n-th most frequent word. */
@@ -80,7 +81,7 @@ export async function plantCorpus(databaseUrl: string, messages: number): Promis
     // One channel of each server is closed to everybody.
     await sql`
       INSERT INTO channel_overrides (channel_id, target_id, server_id, type, allow, deny)
-      SELECT channel, server, server, 'role', '{}', '{channels.view}'
+      SELECT channel, server, server, 'role', 0, ${maskOf(["channels.view"])}::bigint
       FROM unnest(${homes.map(({ channels }) => channels[9]!)}::bigint[], ${homes.map(({ id }) => id)}::bigint[]) AS o (channel, server)`
     for (const { id, servers } of people)
       await sql`
@@ -93,7 +94,7 @@ export async function plantCorpus(databaseUrl: string, messages: number): Promis
       await sql`
         INSERT INTO messages (channel_id, id, server_id, author_id, content)
         SELECT h.id + 1 + m.channel, ((${start - epochMs}::bigint + m.i * 20) << 22) + (h.shard << 12), h.id, u.id,
-          CASE WHEN m.i % ${chineseEvery} = 0
+          CASE WHEN m.i % ${messagesPerChinese} = 0
             THEN (SELECT string_agg(chr(19968 + ${zipf(sql, characters)} + 0 * (m.i + g)), '') FROM generate_series(1, 8 + m.i % 20) AS g)
             ELSE (SELECT string_agg(translate(to_hex(${zipf(sql, vocabulary)} * 7919 + 0 * (m.i + g)), '0123456789abcdef', 'aeioulnrstmdkbpg'), ' ') FROM generate_series(1, 3 + m.i % 18) AS g) END
         FROM (SELECT i, ${zipf(sql, servers)} AS home, floor(random() * ${channelsOfAServer})::int AS channel, ${zipf(sql, authors)} AS author

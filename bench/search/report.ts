@@ -49,8 +49,8 @@ function sendingLines({ inFlight, runs }: SendingResult): Line[] {
     of(run => run.latency.p50),
     of(run => run.latency.p99),
     of(run => run.cpu),
-    of(run => run.cpuAfter),
-    of(run => run.cpu + run.cpuAfter),
+    of(run => run.cpuAfterwards),
+    of(run => run.cpu + run.cpuAfterwards),
     of(run => run.cpuOfPostgres),
     of(run => run.postsPerSecond),
   ]

@@ -13,7 +13,7 @@ export interface SendingRun {
   readonly latency: LatencySummary
   /** Microseconds per post of all server processes while it was sent, and with what came after. */
   readonly cpu: number
-  readonly cpuAfter: number
+  readonly cpuAfterwards: number
   /** The same of PostgreSQL alone, together. */
   readonly cpuOfPostgres: number
 }
@@ -55,13 +55,13 @@ export async function benchSending(
     const { posts, seconds, latency } = await load(extent.seconds)
     const used = scale(cpuSince(starling.parts, before), 1 / posts)
     const deferred = scale(await deferredWork(starling.parts, idle), 1 / posts)
-    const [cpu, cpuAfter] = [sum(used), sum(deferred)]
+    const [cpu, cpuAfterwards] = [sum(used), sum(deferred)]
     const cpuOfPostgres = used.postgres + deferred["postgres"]!
     await clients.stop()
     await starling.stop()
-    const run = { postsPerSecond: posts / seconds, latency, cpu, cpuAfter, cpuOfPostgres }
+    const run = { postsPerSecond: posts / seconds, latency, cpu, cpuAfterwards, cpuOfPostgres }
     say(
-      `${isIndexed ? "with" : "without"}: ${run.postsPerSecond.toFixed(0)}/s, p50 ${latency.p50.toFixed(1)} ms, p99 ${latency.p99.toFixed(1)} ms, ${cpu.toFixed(0)} + ${cpuAfter.toFixed(0)} µs`,
+      `${isIndexed ? "with" : "without"}: ${run.postsPerSecond.toFixed(0)}/s, p50 ${latency.p50.toFixed(1)} ms, p99 ${latency.p99.toFixed(1)} ms, ${cpu.toFixed(0)} + ${cpuAfterwards.toFixed(0)} µs`,
     )
     return run
   }

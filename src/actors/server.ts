@@ -21,7 +21,7 @@ import { insertChannel } from "../storage/communities/channels.ts"
 import { discardFile } from "../storage/messages/files.ts"
 import { deleteServer, insertMember, insertRole, insertServer } from "../storage/communities/servers.ts"
 import { requireMember, requirePermission } from "./shared/access.ts"
-import { auditEntry } from "./shared/audit.ts"
+import { audit } from "./shared/audit.ts"
 import { automodCommands, type AutomodCommands } from "./communities/automod.ts"
 import { channelListCommands, newChannel, type ChannelListCommands } from "./communities/channel-list.ts"
 import { emojiCommands, type EmojiCommands } from "./communities/emojis.ts"
@@ -33,6 +33,7 @@ import { membershipCommands, type MembershipCommands } from "./communities/membe
 import { membershipChanged } from "./communities/memberships.ts"
 import { memberCommands, type MemberCommands } from "./communities/members.ts"
 import { member, memberFacts } from "./shared/member-facts.ts"
+import { webhooksSuspension } from "./messages/webhook-facts.ts"
 import { webhookServerCommands, type WebhookServerCommands } from "./messages/webhooks.ts"
 import { stickerCommands, type StickerCommands } from "./communities/stickers.ts"
 import { notificationDefaultOf, type NotificationDefault } from "./shared/notification-levels.ts"
@@ -79,7 +80,8 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands,
   missing: "server_not_found",
   commands: {
     createServer: {
-      create({ id, now, newId }, { owner, name, description, workers }) {
+      create(turn, { owner, name, description, workers }) {
+        const { id, newId } = turn
         const created_at = secondsOf(id)
         const everyone: RoleState = {
           id,
@@ -113,6 +115,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands,
           channels: new Map([[general.id, general]]),
         })
         memberFacts.of(home).set(owner.id, founder)
+        audit({ ...turn, home, user: owner.id }, "SERVER_CREATE", { type: "server", id, name })
         return {
           home,
           write: [
@@ -120,7 +123,6 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands,
             insertRole({ ...everyone, server_id: id }),
             insertChannel(general),
             insertMember({ ...founder, server_id: id }),
-            auditEntry({ now, newId, server: id, user: owner.id }, "SERVER_CREATE", { type: "server", id, name }),
           ],
           publish: [
             control(userOnly(owner.id), {
@@ -188,7 +190,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands,
     },
 
     ...automodCommands,
-    ...membershipCommands(renameAuthor),
+    ...membershipCommands(renameAuthor, webhooksSuspension),
     ...memberCommands,
     ...channelListCommands,
     ...inviteServerCommands,

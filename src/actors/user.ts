@@ -8,6 +8,7 @@ import { accountCommands, type AccountCommands } from "./accounts/account.ts"
 import { accountDeletionCommands, type AccountDeletionCommands } from "./accounts/account-deletion.ts"
 import { exportCommands, type ExportCommands } from "./accounts/exports.ts"
 import { emailLinkCommands, type EmailLinkCommands } from "./accounts/email-links.ts"
+import { emailRestorationCommands, type EmailRestorationCommands } from "./accounts/email-restoration.ts"
 import { membershipsCommands, type MembershipsCommands } from "./communities/memberships.ts"
 import { notificationLevelCommands, type NotificationLevelCommands } from "./shared/notification-levels.ts"
 import { notificationCommands, type NotificationCommands } from "./accounts/notifications.ts"
@@ -42,6 +43,7 @@ export interface UserCommands
     ServerSlotCommands,
     SignInCommands,
     EmailLinkCommands,
+    EmailRestorationCommands,
     OAuthCommands,
     RelationshipCommands,
     PresenceCommands,
@@ -99,6 +101,7 @@ export const userActor = defineActor<UserState, UserState, UserCommands, Storage
         ...accountDeletionCommands,
         ...exportCommands,
         ...emailLinkCommands,
+        ...emailRestorationCommands,
         ...relationshipCommands,
         ...accountCommands,
         ...settingsCommands,

@@ -6,6 +6,7 @@ import { createAdmission, routeBucket, type Admitted } from "./admission.ts"
 import { redisKeys } from "./keys.ts"
 import { openRedis } from "./redis.ts"
 import { createTokens, hashSecret, newSecret, type AccessSession } from "./tokens.ts"
+import { ordinary } from "../../tests/kit/ordinary-session.ts"
 
 const redis = openRedis(inject("redis"), "admission test", () => {})
 beforeAll(() => redis.connect())
@@ -36,8 +37,8 @@ function session(facts: Partial<AccessSession> = {}): { token: string; session: 
   const secret = newSecret()
   const seconds = Math.floor(now / 1000)
   const session: AccessSession = {
-    session_id: String(1000 + stored.size), user_id: "7", username: "ada", badges: ["staff", "é \"x\""], tier: "standard", bot: false,
-    token_hash: hashSecret(secret), expires_at: seconds + 3600, last_activity: seconds, ...facts,
+    session_id: String(1000 + stored.size), user_id: "7", username: "ada", badges: ["staff", "é \"x\""], tier: "standard",
+    ...ordinary, token_hash: hashSecret(secret), expires_at: seconds + 3600, last_activity: seconds, ...facts,
   } // prettier-ignore
   stored.set(session.session_id, session)
   return { token: `${session.session_id}.${secret}`, session }
@@ -276,6 +277,55 @@ test("failed tokens of the gateway count with those of the REST server", async (
   expect(await free.isFailedTooOften("192.0.2.1")).toBe(false)
 })
 
+/** One in each of so many /64 of a /48, in as many /56 as there are. */
+const neighbours = (net: string, count: number) =>
+  Array.from({ length: count }, (_, i) => `${net}:${(((i & 255) << 8) | (i >> 8)).toString(16)}::/64`)
+
+test("P16: an IPv6 /56 and /48 have limits of their own, for callers without a session; IPv4 and users have none", async () => {
+  const admission = admissionOf({ ...unlimited, ip: { ...plenty, requests: 3, burst: 1 } })
+  const bucket = bucketOf({ requests: 1, algorithm: "fixed", caps: [{ requests: 30, seconds: 3600 }] })
+  const admitted = async (addresses: readonly string[], more: Parameters<typeof from>[1] = {}) => {
+    const answers = await Promise.all(addresses.map(address => admission.admit(from(undefined, { address, ...more }))))
+    return answers.filter(({ verdict }) => verdict === "ok").length
+  }
+  const times = (count: number, address: string) => Array<string>(count).fill(address)
+  // The address's bucket has four: a /56 has 16 and a /48 has 64. What one /64 is refused is nobody else's loss.
+  expect(await admitted(times(50, "2001:db8:1:7::/64"))).toBe(4)
+  const within56 = Array.from({ length: 100 }, (_, i) => `2001:db8:1:${(8 + i).toString(16)}::/64`)
+  expect(await admitted(within56)).toBe(16 - 4)
+  expect(await admitted(neighbours("2001:db8:1", 1000))).toBe(64 - 16)
+  expect(await admitted(neighbours("2001:db8:2", 1000))).toBe(64)
+  const refused = await admission.admit(from(undefined, { address: "2001:db8:1:abcd::/64" }))
+  expect(refused).toMatchObject({ verdict: "limited", figures: { scope: "ip", limit: 64, remaining: 0 } })
+  expect(figuresOf(refused).resetAfterSeconds).toBeLessThanOrEqual(60)
+  // A route's bucket, and its cap.
+  expect(await admitted(neighbours("2001:db8:3", 1000), { bucket })).toBe(16)
+  expect(await admitted(neighbours("2001:db8:3", 1000))).toBe(64 - 16)
+  const other = await admission.admit(from(undefined, { address: "2001:db8:4:1::/64", bucket }))
+  expect(other).toMatchObject({ verdict: "ok", figures: { scope: "route", limit: 1, remaining: 0 } })
+  // Nobody else is meant.
+  expect(await admitted(Array.from({ length: 200 }, (_, i) => `198.51.100.${i}`))).toBe(200)
+  const { token } = session()
+  for (let i = 0; i < 100; i++)
+    expect((await admission.admit(from(token, { address: "2001:db8:1:7::/64" }))).verdict).toBe("ok")
+})
+
+test("P16: failed tokens from many /64 of a /48 are too many together, and look into the database seldom then", async () => {
+  const admission = admissionOf()
+  const addresses = neighbours("2001:db8:5", 2_000)
+  const failing = await Promise.all(addresses.map(address => admission.isFailedTooOften(address)))
+  expect(failing.filter(isTooOften => !isTooOften)).toHaveLength(1_600)
+  expect(await admission.isFailedTooOften("2001:db8:6:1::/64")).toBe(false)
+  const fresh = Array.from({ length: 1_000 }, (_, i) => `2001:db8:5:${(0x4040 + i).toString(16)}::/64`)
+  const startedAt = performance.now()
+  const flood = await Promise.all(fresh.map(address => admission.admit(from(`55.${newSecret()}`, { address }))))
+  const seconds = (performance.now() - startedAt) / 1000
+  expect(new Set(flood.map(({ verdict }) => verdict))).toEqual(new Set(["failed"]))
+  expect(loads).toBeLessThanOrEqual(160 + Math.ceil(160 * seconds))
+  const { token } = session()
+  expect((await admission.admit(from(token, { address: "2001:db8:6:1::/64" }))).verdict).toBe("ok")
+})
+
 test("an account that is kept out is told so at its address's cost, whatever is left in its buckets", async () => {
   const admission = admissionOf({ ...unlimited, user: { ...plenty, requests: 1 }, ip: { ...plenty, requests: 3 } })
   const seconds = Math.floor(now / 1000)
@@ -310,14 +360,8 @@ test("a token that is good at its origin only fails elsewhere, at the cost of th
     const admission = admissionOf(unlimited, enabled)
     const home = session({ origin: "home", username: '"origin":"away"' })
     const bot = session({ origin: "home", bot: true })
-    const old = session()
     const at = (token: string, fingerprint?: string) => admission.admit({ ...from(token), fingerprint })
-    for (const [token, origin] of [
-      [home.token, "home"],
-      [home.token],
-      [bot.token, "away"],
-      [old.token, "away"],
-    ] as const)
+    for (const [token, origin] of [[home.token, "home"], [home.token], [bot.token, "away"]] as const)
       expect(await at(token, origin)).toMatchObject({ verdict: "ok" })
     const away = await at(home.token, "away")
     expect(away.verdict).toBe("revoked")

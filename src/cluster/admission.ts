@@ -5,19 +5,21 @@ import {
   defaultRateLimits,
   failedTokenLimit,
   labelOf,
+  widerPrefixes,
   type RateLimit,
   type RateLimits,
 } from "../contract/core/limits.ts"
 import type { Route } from "../contract/core/registry.ts"
 import { isAdministrator } from "../domain/accounts/accounts.ts"
+import { prefix48 } from "../domain/core/client-address.ts"
 import { limitPercent } from "../domain/accounts/tiers.ts"
-import { inBatches } from "./batches.ts"
+import { inBatches } from "../std/batches.ts"
 import type { RedisKeys } from "./keys.ts"
 import { getEach, type Redis } from "./redis.ts"
 import {
   barredUntil,
   isSameClient,
-  mostLooks,
+  maxLooks,
   orUnavailable,
   type AccessSession,
   type CachedSession,
@@ -133,7 +135,7 @@ export function createAdmission(options: AdmissionOptions) {
   const put = inBatches<Question, Answer>(
     redis.isCluster
       ? askBySlot({ redis, prefix, limits: limits.common, tokens })
-      : askAtOnce({ redis, prefix, limits: limits.common }),
+      : askInOneScript({ redis, prefix, limits: limits.common }),
     most,
   )
   const ask = (request: AdmissionRequest, sessionKey: string, who: string): Promise<Answer> =>
@@ -150,7 +152,7 @@ export function createAdmission(options: AdmissionOptions) {
     let answer = await ask(request, tokens.keyOf(presented.session_id), presented.token_hash)
     // A session may be renewed between its being cached and the next look.
     for (let looks = 0; answer.verdict === "miss"; looks++) {
-      if (looks === mostLooks) throw unavailable("session cache loses its entry")
+      if (looks === maxLooks) throw unavailable("session cache loses its entry")
       const found = await tokens.fill(presented.session_id)
       answer = await ask(request, tokens.keyOf(presented.session_id), found ? presented.token_hash : "!")
     }
@@ -191,7 +193,11 @@ export function createAdmission(options: AdmissionOptions) {
     /** Counts a token that failed elsewhere than at `admit`; true: there were too many from that address already. */
     async isFailedTooOften(address: string): Promise<boolean> {
       if (!enabled) return false
-      return (await orUnavailable(scripts["count-failed"](`${prefix}failed:{ip:${address}}`, prefix, address))) === 1
+      return (
+        (await orUnavailable(
+          scripts["count-failed"](`${prefix}failed:{${slotOf(`ip:${address}`)}}`, prefix, address),
+        )) === 1
+      )
     },
   }
 }
@@ -210,6 +216,10 @@ const bypassFigures = (nowMs: number): BucketFigures => ({
   bucket: "bypass",
 })
 
+/** On a Redis Cluster the buckets of a whole IPv6 /48 are in one slot, so that one script can look at those of the /48, too. */
+const slotOf = (caller: string): string =>
+  caller.startsWith("ip:") ? `ip:${prefix48(caller.slice(3)) ?? caller.slice(3)}` : caller
+
 interface BucketScripts {
   readonly redis: Redis
   readonly prefix: string
@@ -217,7 +227,7 @@ interface BucketScripts {
 }
 
 /** One Redis: one script finds the sessions and takes from the buckets, for all at once. */
-function askAtOnce({ redis, prefix, limits }: BucketScripts): Put {
+function askInOneScript({ redis, prefix, limits }: BucketScripts): Put {
   redis.defineCommand("admit", { lua: scriptText("admit", limits, false) })
   const scripts = redis as unknown as { admit(keys: number, ...args: string[]): Promise<string[]> }
   return async questions => {
@@ -264,7 +274,7 @@ function askBySlot({ redis, prefix, limits, tokens }: BucketScripts & { readonly
         const percent = session ? limitPercent(session.tier, session.bot) : 100
         return [step ?? verdict, String(percent), session ? textOf(session) : "", request.address, ...bucketOf(request)]
       })
-      const key = `${prefix}caller:{${caller}}`
+      const key = `${prefix}caller:{${slotOf(caller)}}`
       const texts = await orUnavailable(scripts["admit-caller"](key, prefix, caller, ...args))
       for (const [n, i] of places.entries()) answers[i] = parseAnswer(texts[n]!)
     }
@@ -402,6 +412,7 @@ function constants(limits: Limits): string {
   return [
     ...lines,
     `local failed_requests, failed_window = ${requests}, ${seconds * 1000}`,
+    `local times_56, times_48 = ${widerPrefixes.times56}, ${widerPrefixes.times48}`,
     `local looks_requests, looks_window = ${looksWhenFailed.requests}, ${windowOf(looksWhenFailed)}`,
   ].join("\n")
 }

@@ -8,7 +8,7 @@ import type { Redis } from "./redis.ts"
 /** Two workers whose inboxes are read when somebody says so. */
 function pair() {
   let now = 0
-  const ticks: (() => void)[] = []
+  const ticks = new Set<() => void>()
   let later: { at: number; action: () => void }[] = []
   const clock = {
     monotonic: () => now,
@@ -18,8 +18,8 @@ function pair() {
       return { stop: () => {} }
     },
     every: (_, action) => {
-      ticks.push(action)
-      return { stop: () => {} }
+      ticks.add(action)
+      return { stop: () => void ticks.delete(action) }
     },
   } as Pick<Clock, "monotonic" | "soon" | "after" | "every"> as Clock
   const keys = redisKeys("test:")
@@ -46,6 +46,7 @@ function pair() {
     here,
     there,
     away,
+    timers: () => ticks.size,
     toHere: () => deliver("here", here),
     toThere: () => deliver("there", there),
     pass(milliseconds: number) {
@@ -156,4 +157,24 @@ test("after a fail-over those who wait are told to ask again, and the same reque
   await toHere()
   expect(await again).toBe("hello Ada")
   expect(seen).toEqual(["one", "one"])
+})
+
+test("nothing is looked at again and again while nobody waits for an answer", async () => {
+  const { here, there, timers, toHere, toThere, pass } = pair()
+  there.handle("sum", async ({ of }: { of: number[] }) => of.reduce((sum, one) => sum + one, 0))
+  expect(timers()).toBe(0)
+  const answer = here.request("there", "sum", { of: [1, 2] }, 1_000)
+  expect(timers()).toBe(1)
+  await toThere()
+  await toHere()
+  expect(await answer).toBe(3)
+  pass(100)
+  expect(timers()).toBe(0)
+
+  const unanswered = here.request("there", "sum", { of: [] }, 1_000)
+  pass(500)
+  expect(timers()).toBe(1)
+  pass(500)
+  await expect(unanswered).rejects.toThrow()
+  expect(timers()).toBe(0)
 })

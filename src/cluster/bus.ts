@@ -1,13 +1,18 @@
 import { Failure, fail, type ErrorCode, type FailureDetails } from "../contract/core/errors.ts"
-import type { Clock, Timer } from "../std/clock.ts"
+import type { Clock } from "../std/clock.ts"
 import type { RedisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"
 import { replicationOf } from "./replication.ts"
+import { append } from "../std/multi-map.ts"
+import { SweepWhileAny } from "../std/sweep-while-any.ts"
 
 /** The other worker is not there, or not any longer: nothing can be said about what it did. */
 export class WorkerGone extends Error {
-  constructor(worker: string, options?: ErrorOptions) {
+  /** It was declared dead while it had what was asked of it: that may be what it died of. */
+  readonly diedMeanwhile: boolean
+  constructor(worker: string, { diedMeanwhile = false, ...options }: ErrorOptions & { diedMeanwhile?: boolean } = {}) {
     super(`worker ${worker} is gone`, options)
+    this.diedMeanwhile = diedMeanwhile
   }
 }
 
@@ -18,7 +23,7 @@ export class ShardMoved extends Error {
   }
 }
 
-/** The other worker knows no such request: it is of an earlier version. */
+/** The other worker knows no such request: it is of another version. */
 export class NotHandled extends Failure {
   constructor(details: FailureDetails) {
     super("internal", details)
@@ -31,7 +36,7 @@ export type Handler = (body: never, from: string, id: string, timeoutMs: number)
 type Wire =
   | ["ask", id: string, from: string, kind: string, timeoutMs: number, body: unknown]
   | ["answer", id: string, body: unknown]
-  /** Earlier versions refuse what they do not know like a fault of their own; a fault that is one is marked. */
+  /** An unknown request is refused as `internal` without a mark; a refusal of its handler is marked. */
   | ["refusal", id: string, code: ErrorCode, details: FailureDetails, isHandled?: true]
   | ["moved", id: string]
   | ["notice", from: string, kind: string, body: unknown]
@@ -45,8 +50,10 @@ interface Outgoing {
 }
 
 /** Milliseconds: longer than anybody waits for an answer; between two attempts to send one. */
-const answerPatience = 5_000
+const answerTimeoutMs = 5_000
 const resendAfterMs = 100
+/** So late at most is it noticed that an answer has not come. */
+const sweepEveryMs = 100
 
 interface Pending {
   readonly worker: string
@@ -78,12 +85,12 @@ export class Bus {
   readonly #pending = new Map<string, Pending[]>()
   #pendingCount = 0
   readonly #outgoing = new Map<string, Outgoing[]>()
-  readonly #sweeper: Timer
+  readonly #sweeper: SweepWhileAny
   #ids = 0
 
   constructor(options: BusOptions) {
     this.#options = options
-    this.#sweeper = options.clock.every(100, () => this.#sweep())
+    this.#sweeper = new SweepWhileAny(options.clock, sweepEveryMs, () => this.#sweep())
   }
 
   get pending(): number {
@@ -123,10 +130,9 @@ export class Bus {
         resolve: resolve as (body: unknown) => void,
         reject,
       }
-      const others = this.#pending.get(id)
-      if (others) others.push(pending)
-      else this.#pending.set(id, [pending])
+      append(this.#pending, id, pending)
       this.#pendingCount++
+      this.#sweeper.begin()
       this.#send(worker, ["ask", id, this.#options.self, kind, timeoutMs, body])
     })
   }
@@ -135,7 +141,7 @@ export class Bus {
   async here<Reply>(kind: string, body: unknown): Promise<Reply> {
     const handler = this.#handlers.get(kind)
     if (!handler) throw new NotHandled({})
-    return (await handler(body as never, this.#options.self, this.newId(), answerPatience)) as Reply
+    return (await handler(body as never, this.#options.self, this.newId(), answerTimeoutMs)) as Reply
   }
 
   /** Tells another worker something that it can do without. `unsent` is called when it is known not to have gone out. */
@@ -153,7 +159,7 @@ export class Bus {
   forget(worker: string): void {
     this.#rejectThose(
       pending => pending.worker === worker,
-      () => new WorkerGone(worker),
+      () => new WorkerGone(worker, { diedMeanwhile: true }),
     )
   }
 
@@ -166,8 +172,8 @@ export class Bus {
   }
 
   close(): void {
-    this.#sweeper.stop()
     this.doubt()
+    this.#sweeper.stop()
   }
 
   #take(message: Wire): void {
@@ -223,7 +229,7 @@ export class Bus {
 
   /** All that goes to one worker in one turn of the loop is one entry. */
   #send(worker: string, message: Wire, { until, unsent }: Partial<Omit<Outgoing, "message">> = {}): void {
-    const one = { message, until: until ?? this.#options.clock.monotonic() + answerPatience, unsent }
+    const one = { message, until: until ?? this.#options.clock.monotonic() + answerTimeoutMs, unsent }
     const waiting = this.#outgoing.get(worker)
     if (waiting) {
       waiting.push(one)
@@ -262,11 +268,12 @@ export class Bus {
       else if (clock.monotonic() < until) clock.after(resendAfterMs, () => this.#send(worker, message, { until }))
   }
 
-  #sweep(): void {
+  #sweep(): boolean {
     const now = this.#options.clock.monotonic()
     this.#rejectThose(
       ({ expiresAt }) => expiresAt <= now,
       () => fail("unavailable", { retry_after: 1, extra: { reason: "no answer in time" } }),
     )
+    return this.#pendingCount > 0
   }
 }

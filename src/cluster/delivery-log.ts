@@ -1,7 +1,11 @@
-import { itemsOf, type LogHeader, type LogItem } from "../domain/core/log-entry.ts"
+import { firstOf, type LogHeader, type LogItem } from "../domain/core/log-entry.ts"
 import { defineScript, type Redis } from "./redis.ts"
 import type { RedisKeys } from "./keys.ts"
-import { replicationOf } from "./replication.ts"
+import { LogReads } from "./log-reads.ts"
+import { replicationOf, replicationsOf } from "./replication.ts"
+
+/** The header with which a log begins. */
+export const beginning = JSON.stringify(["b"] satisfies LogHeader)
 
 /** What one shard appends to one log in one flush. `before` is the number sent to this log before; null declares a gap. */
 export interface LogPart {
@@ -30,16 +34,27 @@ export type AppendAnswer =
   | { readonly is: "ok" | "dup" | "stale" | "nolog" }
   | { readonly is: "link"; readonly position: number }
 
-/** Writing to delivery logs, and the numbers beside them. */
+/** In which Redis logs are (`DeliveryLogs.at`): one for all of them, or by worker. "": not to be relied on now. */
+export type LogPlaces = string | Readonly<Record<string, string>>
+
+/** Where one worker's log is; undefined: nothing is known of that log. */
+export const placeIn = (places: LogPlaces | undefined, worker: string): string | undefined =>
+  typeof places === "string" ? places : places?.[worker]
+
+/** Delivery logs, and the numbers beside them. */
 export class DeliveryLogs {
   readonly #redis: Redis
   readonly #keys: RedisKeys
+  readonly #reads: LogReads
   readonly #reserved = new Map<string, number>()
 
-  constructor(redis: Redis, keys: RedisKeys) {
+  /** @param replay the connection that logs are read back over */
+  constructor(redis: Redis, replay: Redis, keys: RedisKeys) {
     this.#redis = redis
     this.#keys = keys
+    this.#reads = new LogReads(replay, keys)
     for (const script of ["append", "appendEphemeral", "mark"]) defineScript(redis, script, 2)
+    defineScript(redis, "firstEntry", 1)
   }
 
   /** Which Redis a worker's log is in: in another one it may be behind, and counts only once its worker has made it anew. */
@@ -47,11 +62,23 @@ export class DeliveryLogs {
     return replicationOf(this.#redis, worker)
   }
 
+  /** Where these workers' logs are. */
+  places(workers: Iterable<string>): LogPlaces {
+    const places = Object.fromEntries([...workers].map(worker => [worker, this.at(worker)]))
+    const [first, ...others] = new Set(Object.values(places))
+    return others.length === 0 ? (first ?? "") : places
+  }
+
+  /** Another text each time that a part of what was appended may be lost. */
+  get replications(): string {
+    return replicationsOf(this.#redis)
+  }
+
   /** Makes a worker's log; only the worker itself does, once in each Redis. @returns the position to read from */
   async create(worker: string, firstPosition: number): Promise<string> {
     const id = `${firstPosition}-0`
     const { log, position } = this.#places(worker)
-    await this.#redis.multi().hset(position, "s", firstPosition).xadd(log, id, '["b"]', "").exec()
+    await this.#redis.multi().hset(position, "s", firstPosition).xadd(log, id, beginning, "").exec()
     return id
   }
 
@@ -104,16 +131,26 @@ export class DeliveryLogs {
     return s === null ? undefined : Number(s)
   }
 
-  /** The first position that a log still holds. */
+  /**
+   * The first position of which a log still holds what belongs there. Where it begins it has a mark: what belongs to that
+   * position stood in the log before, if it was made anew.
+   */
   async firstPosition(worker: string): Promise<number | undefined> {
-    const [first] = await this.#redis.xrange(this.#places(worker).log, "-", "+", "COUNT", 1)
-    return first && itemsOf(first[0], first[1])[0]?.s
+    const redis = this.#redis as Redis & {
+      firstEntry(log: string): Promise<[id: string, fields: number, header: string] | null>
+    }
+    const first = await redis.firstEntry(this.#places(worker).log)
+    if (!first) return undefined
+    const [id, fields, header] = first
+    return firstOf(id, fields) + (header === beginning ? 1 : 0)
   }
 
-  /** Some of a log's pieces after a position, in order; none when its end is reached. */
-  async read(worker: string, position: number, entries: number): Promise<LogItem[]> {
-    const found = await this.#redis.xrange(this.#places(worker).log, `(${position}`, "+", "COUNT", entries)
-    return found.flatMap(([id, fields]) => itemsOf(id, fields)).filter(item => item.s > position)
+  /**
+   * The pieces of some of a log's entries after a position, in order, of about a megabyte together;
+   * none when its end is reached.
+   */
+  read(worker: string, position: number, entries: number): Promise<LogItem[]> {
+    return this.#reads.read(worker, this.at(worker), position, entries)
   }
 
   /** Forgets what lies before a position. */

@@ -1,4 +1,5 @@
-import { inTurns } from "./batches.ts"
+import { randomInt } from "node:crypto"
+import { inTurns } from "../std/batches.ts"
 import type { Clock } from "../std/clock.ts"
 
 /** Who owns a shard, as far as this worker knows. A higher epoch is newer. */
@@ -32,6 +33,11 @@ export class Directory {
   /** All that there are, once all were read. */
   get shards(): readonly number[] {
     return this.#numbers
+  }
+
+  /** Where a new home is to live. */
+  anyShard(): number {
+    return this.#numbers[randomInt(this.#numbers.length)]!
   }
 
   /** Whether there is none of that number: ids allow for more than a cluster need have. */

@@ -13,7 +13,6 @@ import {
   type ChildLog,
   type ChildServer,
   type ShutdownSignals,
-  claim,
   commandLine,
   endOrphan,
   freePort,
@@ -21,6 +20,7 @@ import {
   spawnServer,
   within,
 } from "../std/child-server.ts"
+import { claimFolder, isUnlocked, whileLocked } from "../std/folder-claim.ts"
 
 export interface EmbeddedRedis {
   url: string
@@ -46,6 +46,11 @@ const shutdownSignals: ShutdownSignals = [
   ["SIGKILL", 5_000],
 ]
 
+/** How long a Redis of a container that was killed is given to end. */
+const lockTimeoutMs = 15_000
+/** Locked by Redis itself for as long as it lives. */
+const lockOf = (folder: string) => join(folder, "running.lock")
+
 // Besides the PATH: Homebrew's folders, and those that a daemon's PATH may lack.
 const folders = [
   "",
@@ -62,11 +67,15 @@ export async function startEmbeddedRedis(options: EmbeddedRedisOptions): Promise
   const command = await findServer()
   await mkdir(options.dataDir, { recursive: true })
   const dataDir = await realpath(options.dataDir)
-  const release = await claim(join(dataDir, "redis.lock"))
+  const release = await claimFolder(join(dataDir, "redis.lock"), log)
   try {
     const folder = join(dataDir, "redis")
     await mkdir(folder, { recursive: true, mode: 0o700 })
     await endLeftOver(folder, log)
+    if (!(await isUnlocked(lockOf(folder), lockTimeoutMs)))
+      throw new Error(
+        `${folder}: a Redis of another container runs over it; end that container, or set another DATA_DIR`,
+      )
     const { url, server } = await launch(command, { ...options, dataDir })
 
     let stopping = false
@@ -146,8 +155,7 @@ async function launch(
     ]
     await writeFile(configFile(folder), `${lines.join("\n")}\n`, { mode: 0o600 })
     const server = await spawnServer({
-      command,
-      args: [configFile(folder)],
+      ...whileLocked(lockOf(folder), command, [configFile(folder)]),
       logFile,
       account: undefined,
       shutdownSignals,

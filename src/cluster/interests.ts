@@ -23,8 +23,8 @@ export class Interests {
   }
 
   /**
-   * What this Redis knows, and whether that is everything. The version before wrote interests without saying so: what is
-   * found counts in any case.
+   * What this Redis knows, and whether that is everything. After a fail-over it may know some that were added since: what
+   * is found counts in any case.
    */
   async load(shards: readonly number[]): Promise<Map<number, RecordedInterests>> {
     const found = await this.#hash.load(shards)

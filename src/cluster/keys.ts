@@ -5,8 +5,12 @@
  * What is not to be believed after a fail-over has the server's replication id (`at`) in its key: there the keys are other
  * ones, and nothing stands in them until a worker that knows it has written it again. `origin` is the id that leaves no mark;
  * without an origin none does.
+ *
+ * What Redis knows beside PostgreSQL is worth nothing once PostgreSQL has lost a part of what it had committed. From then on
+ * all keys have the name of another `lineage` in them.
  */
-export const redisKeys = (prefix: string, origin = "") => {
+export const redisKeys = (base: string, origin = "", lineage = "") => {
+  const prefix = lineage === "" ? base : `${base}${lineage}:`
   const here = (at: string) => (origin === "" || at === origin ? prefix : `${prefix}${at.slice(0, 12)}:`)
   return {
     /** Whether it is no longer the Redis in which the cluster began, as its first workers found it. */
@@ -33,10 +37,14 @@ export const redisKeys = (prefix: string, origin = "") => {
     gatewayConnections: (user: string) => `${prefix}gateway-connections:{${user}}`,
     /** String: what the servers know of an access token's session; `revoked` for a while after it ended. */
     accessSession: (id: string, at = origin) => `${here(at)}session:{${id}}`,
-    /** String: another with every change of what the servers should know of a session; gone after a while. */
+    /** String: the mark of the look that fills the cache; another after every change of what the servers should know of a session, gone after a while. */
     accessRenewal: (id: string, at = origin) => `${here(at)}session-renewal:{${id}}`,
     /** String: one bucket of the limiter, or the global and the own bucket of a caller. */
     bucket: (name: string) => `${prefix}bucket:${name}`,
   }
 }
+
+/** Hash: the name of the lineage, and how far PostgreSQL was seen to be in it. The same in every lineage. */
+export const lineageKey = (base: string): string => `${base}lineage`
+
 export type RedisKeys = ReturnType<typeof redisKeys>

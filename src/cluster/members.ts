@@ -1,5 +1,4 @@
 import type { Clock, Timer } from "../std/clock.ts"
-import type { WatermarkReport } from "../domain/core/id-watermark.ts"
 import { identityWatch } from "./identity.ts"
 import type { RedisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"
@@ -27,14 +26,6 @@ export interface MemberStore {
   revive(): Promise<number | undefined>
 }
 
-/** What workers tell each other about the ids that they have made. */
-export interface WatermarkExchange {
-  /** This worker's report. It reports nothing before it has read the reports of the others. */
-  report(): WatermarkReport
-  /** The reports that stood there when this worker joined. */
-  onFirstReports(reports: readonly WatermarkReport[]): void
-}
-
 export interface MembershipOptions {
   readonly redis: Redis
   readonly keys: RedisKeys
@@ -47,8 +38,6 @@ export interface MembershipOptions {
   /** The worker must end: it was declared dead, or Redis lost what it knew. */
   readonly onOver: (why: string) => void
   readonly trouble: (error: unknown) => void
-  /** Of a web worker. */
-  readonly watermark?: WatermarkExchange | undefined
 }
 
 interface Seen {
@@ -83,8 +72,6 @@ export class Membership {
   #wellFor = 0
   #timer: Timer | undefined
   #round: Promise<void> | undefined
-  /** What every worker said last, this one included, as of one moment; null: one of them said nothing, or nothing lately. */
-  #reports: readonly (WatermarkReport | null)[] | undefined
   #stopped = false
 
   constructor(options: MembershipOptions) {
@@ -130,12 +117,6 @@ export class Membership {
 
   isLiving(id: string): boolean {
     return id === this.#options.self.id || this.#seen.has(id)
-  }
-
-  /** What the web workers said of the ids that they make, all at one moment; undefined where one of them does not say. */
-  get watermarkReports(): readonly WatermarkReport[] | undefined {
-    const said = this.#reports?.filter(report => report !== null)
-    return said && said.length === this.#reports!.length ? said : undefined
   }
 
   /** Every member that is not known to be dead, this one included. */
@@ -189,9 +170,7 @@ export class Membership {
   async #renew(): Promise<void> {
     const { redis, keys, self, clock, timing } = this.#options
     const startedAt = clock.monotonic()
-    // Others' come first: what they have said of shards that this one may get is kept to.
-    const report = this.#reports ? this.#options.watermark?.report() : undefined
-    const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving, this.#lives, report])
+    const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving, this.#lives])
     const replications = replicationsOf(redis)
     if (replications !== this.#replications) {
       // Another Redis, or the one of before after a restart: what it still knows counts for nothing, so it may have lost it.
@@ -238,26 +217,8 @@ export class Membership {
       } else seen.stoodStill += elapsed
     }
     for (const [id, seen] of this.#seen) if (!(id in everybody)) seen.stoodStill += elapsed
-    this.#takeReports(everybody)
     if (changed) this.#options.onChange(this.members())
     for (const [id, seen] of this.#seen) if (seen.stoodStill >= timing.deadAfterMs) this.#declareDead(id)
-  }
-
-  #takeReports(everybody: Readonly<Record<string, string>>): void {
-    const { self, timing, watermark } = this.#options
-    if (!watermark) return
-    const isFirst = this.#reports === undefined
-    const reports: (WatermarkReport | null)[] = []
-    for (const [id, text] of Object.entries(everybody)) {
-      const [, role, , , , , report] = JSON.parse(text) as [number, Member["role"], ...unknown[]]
-      // The shards of a dead one are spoken for by their next owner.
-      if (role !== "web" || this.#dead.has(id)) continue
-      // One that may be dead says nothing of what becomes of its shards.
-      const isOld = !isFirst && id !== self.id && this.#seen.get(id)!.stoodStill > 2 * timing.renewEveryMs
-      reports.push(isOld ? null : ((report ?? null) as WatermarkReport | null))
-    }
-    this.#reports = reports
-    if (isFirst) watermark.onFirstReports(reports.filter(report => report !== null))
   }
 
   /** Beside the rounds: however slow the declaration is, this worker goes on showing itself. */
@@ -292,5 +253,5 @@ export class Membership {
   }
 }
 
-const livesOf = (value: string): number => (value === "" ? 0 : Number((JSON.parse(value) as unknown[])[5] ?? 0))
+const livesOf = (value: string): number => (value === "" ? 0 : (JSON.parse(value) as number[])[5]!)
 const isLeaving = (value: string): boolean => (JSON.parse(value) as unknown[])[4] === true

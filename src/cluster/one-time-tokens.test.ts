@@ -7,7 +7,7 @@ test("a token is read as what it was made for, and as nothing else", () => {
   expect(secret).toMatch(/^[A-Za-z0-9_-]{43}$/)
   expect(token_hash).toBe(hashSecret(secret))
   expect(readToken("two_factor", tokenText("two_factor", "17", secret))).toEqual({ id: "17", token_hash })
-  for (const kind of ["verify_email", "password_reset"] as const) {
+  for (const kind of ["verify_email", "password_reset", "restore_email"] as const) {
     expect(readToken(kind, tokenText(kind, "17", secret))).toEqual({ id: "17", token_hash })
     expect(readToken("two_factor", tokenText(kind, "17", secret))).toBeUndefined()
     expect(readToken(kind, tokenText("two_factor", "17", secret))).toBeUndefined()

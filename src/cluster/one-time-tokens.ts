@@ -3,10 +3,12 @@ import type { TokenKind } from "../domain/accounts/one-time-tokens.ts"
 import { hashSecret, newSecret } from "./tokens.ts"
 
 /** One-time tokens as they are handed out: `<prefix>.<id>.<secret>`, the secret 32 random bytes, kept only as its SHA-256. */
-const prefixes = { two_factor: "2fa", verify_email: "email", password_reset: "email" } as const satisfies Record<
-  TokenKind,
-  string
->
+const prefixes = {
+  two_factor: "2fa",
+  verify_email: "email",
+  password_reset: "email",
+  restore_email: "email",
+} as const satisfies Record<TokenKind, string>
 
 /** The part of a token that nobody else knows, and what is kept of it. */
 export function newTokenSecret(): { secret: string; token_hash: string } {

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs"
 import { Cluster, Redis as Server, type RedisOptions } from "ioredis"
+import { writeOncePerTurn } from "./one-write-per-turn.ts"
 import { followReplication, hasBecomeCopy } from "./replication.ts"
 import { backoffMs } from "../std/backoff.ts"
 
@@ -33,15 +34,14 @@ export function openRedis(url: string, name: string, trouble: RedisTrouble, opti
   if (isClusterUrl(nodes)) {
     const cluster = new MasterCluster(nodes, common)
     cluster.on("+node", (node: Server) => {
-      followReplication(node)
+      writeOncePerTurn(followReplication(node))
     })
     cluster.on("error", trouble)
     cluster.on("node error", trouble)
     return cluster
   }
-  const redis = followReplication(
-    new Server(url, { retryStrategy, lazyConnect: true, reconnectOnError: hasBecomeCopy, ...common }),
-  )
+  const redis = new Server(url, { retryStrategy, lazyConnect: true, reconnectOnError: hasBecomeCopy, ...common })
+  writeOncePerTurn(followReplication(redis))
   redis.on("error", trouble)
   return redis
 }
@@ -107,9 +107,6 @@ class MasterCluster extends Cluster {
   }
 }
 
-/** Every server that holds keys of its own. */
-export const mastersOf = (redis: Redis): Server[] => (redis instanceof Cluster ? redis.nodes("master") : [redis])
-
 /** The way to a Redis as it is: one that turns out to be a node of a Redis Cluster is marked as such. */
 export async function trueUrl(redis: Redis, url: string): Promise<string> {
   if (redis instanceof Cluster || !/^cluster_enabled:1\r?$/m.test(await redis.info("cluster"))) return url
@@ -128,8 +125,11 @@ export function defineScript(redis: Redis, name: string, keys?: number): void {
   redis.defineCommand(name, keys === undefined ? { lua } : { lua, numberOfKeys: keys })
 }
 
-/** What a worker needs connections of its own for: `streams` is for blocking reads, one at a time. */
-export type Purpose = "membership" | "bus" | "log" | "streams"
+/**
+ * What a worker needs connections of its own for: `streams` is for blocking reads, one at a time;
+ * `replay` reads logs back, whose long answers delay nothing else.
+ */
+export type Purpose = "membership" | "bus" | "log" | "streams" | "replay"
 /** Opens one; it is not connected yet. */
 export type Connect = (purpose: Purpose, trouble: RedisTrouble) => Redis
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, inject, test } from "vitest"
 import { redisKeys } from "./keys.ts"
 import { openRedis } from "./redis.ts"
 import { createTokens, hashSecret, newSecret, type AccessSession } from "./tokens.ts"
+import { ordinary } from "../../tests/kit/ordinary-session.ts"
 
 const redis = openRedis(inject("redis"), "tokens test", () => {})
 beforeAll(() => redis.connect())
@@ -15,7 +16,7 @@ const session: AccessSession = {
   username: "ada",
   badges: [],
   tier: "standard",
-  bot: false,
+  ...ordinary,
   token_hash: hashSecret(secret),
   expires_at: Math.floor(Date.now() / 1000) + 3600,
   last_activity: Math.floor(Date.now() / 1000),
@@ -63,6 +64,32 @@ test("TOK4: a session that is renewed again and again is served all the same", a
   const asking = Array.from({ length: 30 }, () => tokens.verify(token))
   for (const answer of await Promise.all(asking)) expect(answer).toMatchObject({ user_id: "7" })
   await Promise.all(renewing)
+})
+
+test("TOK1: what was read before a revocation is never cached after it, also when its mark is gone", async () => {
+  for (const isLate of [false, true]) {
+    let ask = () => {}
+    let answer = () => {}
+    const asked = new Promise<void>(resolve => (ask = resolve))
+    const answered = new Promise<void>(resolve => (answer = resolve))
+    let isThere = true
+    const slow = tokensOf(async () => {
+      const read = isThere ? session : undefined
+      ask()
+      await answered
+      return read
+    })
+    const found = slow.verify(token)
+    await asked
+    isThere = false
+    await tokensOf(async () => undefined).revoke([session.session_id])
+    // As after a process that stood still for longer than any mark is kept.
+    await redis.del(keys.accessSession(session.session_id))
+    if (isLate) await redis.del(keys.accessRenewal(session.session_id))
+    answer()
+    expect(await found).toBe("revoked")
+    expect(await redis.get(keys.accessSession(session.session_id))).toBeNull()
+  }
 })
 
 test("a renewal does not bring back what was revoked", async () => {

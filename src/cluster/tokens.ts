@@ -5,7 +5,7 @@ import { isAdministrator, type AccountBars, type OwnAccount } from "../domain/ac
 import { secondsAt } from "../std/clock.ts"
 import { limitPercent } from "../domain/accounts/tiers.ts"
 import { isRedisUnavailable } from "./unavailable.ts"
-import { inBatches } from "./batches.ts"
+import { inBatches } from "../std/batches.ts"
 import type { RedisKeys } from "./keys.ts"
 import { defineScript, getEach, type Redis } from "./redis.ts"
 import { replicationOf } from "./replication.ts"
@@ -13,34 +13,34 @@ import { replicationOf } from "./replication.ts"
 /**
  * Access tokens: `<session id>.<secret>`, the secret 32 random bytes as 43 characters, kept only as its SHA-256. A bot's is
  * `bot.<id>.<secret>`, of 48 bytes: the one session that a bot has, under the bot's own id and without an end. What the servers need to know of a session is cached in Redis beside the limiter's buckets. It keeps:
- *   TOK1  A revoked session is accepted by no look-up that begins after `revoke` returned: its mark outlives every load that
- *       was under way, and a fill never replaces anything.
+ *   TOK1  A revoked session is accepted by no look-up that begins after `revoke` returned: a load that was under way fills
+ *       nothing, however long it takes, and a fill never replaces anything.
  *   TOK2  A change in the database takes effect after `cacheSeconds` at the latest.
  *   TOK4  A renewed session is never judged by data that was read before `invalidate` was
  *       called.
  *   TOK3  After a fail-over a Redis that may have lost a mark is not used for cached sessions:
  *       the keys are new.
  */
-export interface AccessSession extends Partial<AccountBars> {
+export interface AccessSession extends AccountBars {
   session_id: Snowflake
   user_id: Snowflake
   username: string
   badges: string[]
   tier: string
-  /** When another holds; unless that is long ago. It bounds how long the session is cached. */
+  /** When another holds; unless that is long ago. It bounds how long the session is cached, and is no part of what is. */
   tier_expires_at?: number | null
   bot: boolean
-  /** Of the whole service. Like what bars and what is told of an account, workers of the version before leave it out of the cache. */
-  permissions?: string[]
-  typing_indicators?: boolean
-  read_receipts?: boolean
+  /** Of the whole service. */
+  permissions: string[]
+  typing_indicators: boolean
+  read_receipts: boolean
   /** `GET /users/@me` is answered with it: see session-renewal.ts. */
-  account?: OwnAccount
+  account: OwnAccount
   token_hash: string
   expires_at: number
   last_activity: number
-  /** The client that signed in, see `clientFingerprint`. Workers of the version before leave it out of the cache. */
-  origin?: string
+  /** The client that signed in, see `clientFingerprint`. */
+  origin: string
 }
 
 export interface PresentedToken {
@@ -61,7 +61,7 @@ export const clientFingerprint = (address: string, userAgent: string): string =>
 
 /** Whether a token comes from the client that signed in. A bot never signed in: its owner takes its token elsewhere. */
 export const isSameClient = ({ origin, bot }: Pick<AccessSession, "origin" | "bot">, fingerprint: string): boolean =>
-  bot || origin === undefined || origin === fingerprint
+  bot || origin === fingerprint
 
 const shape = /^(?:(0|[1-9]\d{0,18})\.([A-Za-z0-9_-]{43})|bot\.(0|[1-9]\d{0,18})\.([A-Za-z0-9_-]{64}))$/
 const otherKinds = /^(2fa|email|bot|webhook)\./
@@ -77,13 +77,11 @@ export function parseToken(token: string): PresentedToken | "malformed" | "unkno
 
 const cacheSeconds = 300
 const markSeconds = 60
-/** A load that took longer fills nothing; far below the life of a mark (TOK1). */
-const slowestLoad = 20_000
 /** `last_activity` is written at most this often. */
 const touchEveryMs = 60
 const revoked = "revoked"
 /** How often a session is looked at that changes each time. */
-export const mostLooks = 8
+export const maxLooks = 8
 
 /*
  * A cached session: `<SHA-256, 64> <last activity, 10> <expiry, 10> <percent of limits> <user id> <the rest as JSON>`.
@@ -95,15 +93,15 @@ const expiryAt = 76
 const tenDigits = (seconds: number) => String(seconds).padStart(10, "0")
 
 /** Until when an account is kept out altogether, in Unix seconds. */
-export const barredUntil = ({ is_deleted, locked_until }: Partial<AccountBars>): number =>
-  is_deleted ? 9_999_999_999 : (locked_until ?? 0)
+export const barredUntil = ({ is_deleted, locked_until }: AccountBars): number =>
+  is_deleted ? 9_999_999_999 : locked_until
 
 function encode({ token_hash, last_activity, ...session }: AccessSession): string {
   const { tier_expires_at: _, ...rest } = session
   const percent = limitPercent(rest.tier, rest.bot)
-  // Written first, where admit.lua looks for them. Workers of the version before leave them out, and limit everybody.
+  // Written first, where admit.lua looks for them.
   const barred_until = barredUntil(rest)
-  const isFree = isAdministrator(rest.permissions ?? [])
+  const isFree = isAdministrator(rest.permissions)
   const text = JSON.stringify({ ...(barred_until > 0 ? { barred_until } : isFree && { bypass: true }), ...rest })
   return `${token_hash} ${tenDigits(last_activity)} ${tenDigits(rest.expires_at)} ${percent} ${rest.user_id} ${text}`
 }
@@ -112,13 +110,11 @@ function encode({ token_hash, last_activity, ...session }: AccessSession): strin
 export type CachedSession = Omit<AccessSession, "token_hash" | "last_activity">
 
 function decode(value: string): AccessSession {
-  const cached = JSON.parse(value.slice(value.indexOf("{"))) as CachedSession
-  return {
-    ...cached,
-    token_hash: value.slice(0, 64),
-    last_activity: Number(value.slice(lastActivityAt, lastActivityAt + 10)),
-    expires_at: Number(value.slice(expiryAt, expiryAt + 10)),
-  }
+  const session = JSON.parse(value.slice(value.indexOf("{"))) as AccessSession
+  session.token_hash = value.slice(0, 64)
+  session.last_activity = Number(value.slice(lastActivityAt, lastActivityAt + 10))
+  session.expires_at = Number(value.slice(expiryAt, expiryAt + 10))
+  return session
 }
 
 export interface TokensOptions {
@@ -135,12 +131,16 @@ export interface TokensOptions {
 
 export function createTokens({ redis, keys, load, isOver = () => false, clock }: TokensOptions) {
   defineScript(redis, "amend-session", 1)
+  defineScript(redis, "begin-fill", 1)
   defineScript(redis, "fill-session", 2)
   defineScript(redis, "renew-session", 2)
+  defineScript(redis, "revoke-session", 2)
   const scripts = redis as unknown as {
     "amend-session"(key: string, lastActivity: string): Promise<number>
+    "begin-fill"(renewal: string, mark: string, seconds: number): Promise<string>
     "fill-session"(key: string, renewal: string, value: string, seconds: number, seen: string): Promise<number>
     "renew-session"(key: string, renewal: string, mark: string, seconds: number): Promise<null>
+    "revoke-session"(key: string, renewal: string, seconds: number): Promise<null>
   }
   const loads = new Map<Snowflake, Promise<boolean>>()
   const read = inBatches<string, string | null>(keys => orUnavailable(getEach(redis, keys)), 256)
@@ -149,18 +149,16 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
   const renewalOf = (session: Snowflake) => keys.accessRenewal(session, replicationOf(redis, session))
 
   async function loadOnce(session: Snowflake): Promise<boolean> {
-    for (let looks = 0; looks < mostLooks; looks++) {
-      const startedAt = clock()
+    for (let looks = 0; looks < maxLooks; looks++) {
       // TOK3: a mark that is set while this loads may stand in the Redis of now, and in no later one.
       const [key, renewal] = [keyOf(session), renewalOf(session)]
-      const seen = (await orUnavailable(redis.get(renewal))) ?? ""
+      const seen = await orUnavailable(scripts["begin-fill"](renewal, newSecret(9), markSeconds))
       const found = await load(session)
       if (!found) return false
-      if (clock() - startedAt > slowestLoad) throw unavailable("session look-up took too long")
       const tierLasts = (found.tier_expires_at ?? Infinity) - secondsAt(clock())
       const seconds = Math.min(cacheSeconds, Math.max(1, tierLasts))
       const isFilled = await orUnavailable(scripts["fill-session"](key, renewal, encode(found), seconds, seen))
-      if (isFilled === 1) return true // TOK4
+      if (isFilled === 1) return true // TOK1, TOK4
     }
     throw unavailable("session changes all the time")
   }
@@ -176,7 +174,7 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
 
   /** Null: there is no such session. Asked again after a fill: a mark set meanwhile is what counts. */
   async function cached(session: Snowflake): Promise<string | null> {
-    for (let looks = 0; looks < mostLooks; looks++) {
+    for (let looks = 0; looks < maxLooks; looks++) {
       const value = await read(keyOf(session))
       if (value !== null || !(await fill(session))) return value
     }
@@ -231,7 +229,11 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
 
     /** Sessions that have ended (TOK1). Rejects when Redis did not confirm: then ask again. */
     async revoke(sessions: readonly Snowflake[]): Promise<void> {
-      await Promise.all(sessions.map(session => orUnavailable(redis.set(keyOf(session), revoked, "EX", markSeconds))))
+      await Promise.all(
+        sessions.map(session =>
+          orUnavailable(scripts["revoke-session"](keyOf(session), renewalOf(session), markSeconds)),
+        ),
+      )
     },
 
     /** Sessions whose facts changed (expiry, tier, name): the next look-up loads them. */

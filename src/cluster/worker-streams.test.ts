@@ -16,9 +16,16 @@ afterEach(async () => {
   for (const step of undo.splice(0).reverse()) await step()
 })
 
-async function start(options: { memoryBytes?: number; keep?: number; maxBytes?: number } = {}) {
+async function start(
+  options: {
+    memoryBytes?: number
+    keep?: number
+    maxBytes?: number
+    onItems?: (items: readonly LogItem[]) => void
+  } = {},
+) {
   const keys = redisKeys(`test-${randomUUID()}:`)
-  const logs = new DeliveryLogs(redis, keys)
+  const logs = new DeliveryLogs(redis, redis, keys)
   const blocking = openBlockingRedis(inject("redis"), "worker streams test blocking", () => {})
   await blocking.connect()
   await logs.create("w", 1000)
@@ -43,7 +50,10 @@ async function start(options: { memoryBytes?: number; keep?: number; maxBytes?: 
     noteLog: async () => true,
     onOver: () => {},
     onMessage: fields => messages.push([...fields]),
-    onItems: items => taken.push(...items),
+    onItems(items) {
+      taken.push(...items)
+      options.onItems?.(items)
+    },
     trouble: () => {},
   })
   streams.start("0-0", 1000)
@@ -112,6 +122,26 @@ test("one piece larger than memory may hold is handed on all the same", async ()
   expect(streams.recentAfter(taken[0]!.s)).toEqual([])
 })
 
+test("an event that pushes an older one out of memory moves no other", async () => {
+  const { streams, append, taken } = await start({ memoryBytes: 10_000 })
+  await append(1_000, 80)
+  const remembered = streams.recentAfter(taken.at(-101)!.s)!
+  expect(remembered).toHaveLength(100) // memory is full
+  let moved = 0
+  const { splice } = Array.prototype
+  const spy = vi.spyOn(Array.prototype, "splice").mockImplementation(function (this: unknown[], ...args) {
+    const removed = splice.apply(this, args)
+    if (args[0] === 0 && taken.includes(removed[0] as LogItem)) moved += this.length
+    return removed
+  })
+  try {
+    for (let i = 0; i < 100; i++) await append(1, 80)
+  } finally {
+    spy.mockRestore()
+  }
+  expect(moved).toBeLessThanOrEqual(200)
+})
+
 test("what is older than `keep` by the monotonic clock is trimmed, and `oldest` says from where the log is whole", async () => {
   const { streams, append, taken, marked, passes } = await start({ keep: 1000 })
   await append(2)
@@ -125,6 +155,24 @@ test("what is older than `keep` by the monotonic clock is trimmed, and `oldest` 
   passes(2000)
   await vi.waitFor(() => expect(streams.oldest).toBe(taken.at(-1)!.s), { interval: 2 })
   expect(streams.recentAfter(streams.oldest)).toEqual([])
+})
+
+test("an inbox in which nothing has come since is not trimmed again", async () => {
+  const { keys, messages, marked } = await start()
+  const trims = vi.spyOn(redis, "xtrim")
+  try {
+    const arrive = async (name: string) => {
+      await redis.xadd(keys.inbox("w"), "*", "m", name)
+      await vi.waitFor(() => expect(messages.at(-1)).toEqual(["m", name]), { interval: 2 })
+      for (let i = 0; i < 5; i++) await marked()
+    }
+    await arrive("one")
+    expect(trims).toHaveBeenCalledTimes(1)
+    await arrive("two")
+    expect(trims).toHaveBeenCalledTimes(2)
+  } finally {
+    trims.mockRestore()
+  }
 })
 
 test("more bytes than the cap are trimmed whatever their age", async () => {
@@ -160,4 +208,37 @@ test("inbox and log are read side by side, and reading goes on after the connect
   )
   expect(taken).toHaveLength(3)
   expect(streams.position).toBe(taken.at(-1)!.s)
+})
+
+test("LOG2: fat entries that have gathered are read by the megabyte, small ones by the hundred, and messages beside them", async () => {
+  let reads: LogItem[][] = []
+  const { streams, keys, logs, messages } = await start({ onItems: items => reads.push([...items]) })
+  let number = 0
+  /** Puts entries of one event into the log while the reader is cut off, and waits until all are read. */
+  const gather = async (count: number, size: number) => {
+    reads = []
+    const data = "x".repeat(size)
+    let letOn = false
+    streams.holdWhile(() => !letOn)
+    const part = () => ({ shard: 1, epoch: 1, number: ++number, before: number - 1, fields: ['["e",1]', data] })
+    await Promise.all(Array.from({ length: count }, () => logs.append("w", [part()])))
+    const before = messages.length
+    for (let i = 0; i < 40; i++) await redis.xadd(keys.inbox("w"), "*", "m", String(i))
+    // What others ask is read while the log is held.
+    await vi.waitFor(() => expect(messages.length - before).toBe(40), { timeout: 5_000, interval: 2 })
+    const goal = await logs.lastPosition("w")
+    letOn = true
+    await vi.waitFor(() => expect(streams.position).toBe(goal), { timeout: 10_000, interval: 2 })
+    return Math.max(...reads.map(items => items.reduce((sum, { bytes }) => sum + bytes, 0)))
+  }
+  const size = 200_000
+  const largest = await gather(160, size)
+  expect(reads.flat().length).toBe(160)
+  // One is a blocking read of 16 entries. The others end with the entries that reach a megabyte.
+  expect(largest).toBeLessThanOrEqual(17 * size)
+  expect(reads.filter(({ length }) => length > 10).length).toBeLessThanOrEqual(1)
+
+  await gather(1_500, 10)
+  expect(reads.flat().length).toBe(1_500)
+  expect(reads.length).toBeLessThanOrEqual(6)
 })

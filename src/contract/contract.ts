@@ -14,7 +14,7 @@ import type { ClientOp, ServerOp } from "./core/gateway-codes.ts"
 import * as guildMembers from "./communities/guild-members.ts"
 import * as icons from "./communities/icons.ts"
 import * as invites from "./communities/invites.ts"
-import * as mailed from "./accounts/mailed.ts"
+import * as emailLinks from "./accounts/email-links.ts"
 import * as members from "./communities/members.ts"
 import * as messages from "./messages/messages.ts"
 import * as messagingSettings from "./accounts/messaging-settings.ts"
@@ -55,7 +55,7 @@ export const routes = {
   ...system.routes,
   ...auth.routes,
   ...twoFactor.routes,
-  ...mailed.routes,
+  ...emailLinks.routes,
   ...oauth.routes,
   ...users.routes,
   ...directs.routes,

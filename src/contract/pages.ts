@@ -41,6 +41,7 @@ export const pages = {
   }),
   verifyEmail: definePage({ path: "/verify-email", summary: "Confirm an e-mail address", contentType: html }),
   resetPassword: definePage({ path: "/reset-password", summary: "Choose a new password", contentType: html }),
+  restoreEmail: definePage({ path: "/restore-email", summary: "Take an account back", contentType: html }),
 } as const satisfies Record<string, PageRoute>
 export type PageName = keyof typeof pages
 

@@ -3,268 +3,160 @@ import { bitOf } from "../contract/core/intents.ts"
 import { messageCreate } from "../contract/messages/messages.ts"
 import type { Clock, Timer } from "../std/clock.ts"
 import type { LogItem } from "../domain/core/log-entry.ts"
-import type { IdWatermarks } from "../domain/core/id-watermark.ts"
-import { msOf } from "../domain/core/snowflake.ts"
+import { compareIds } from "../domain/core/snowflake.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { DeliveryRow } from "../storage/messages/deliveries.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { Subscriptions } from "./fan-out/subscriptions.ts"
-import { deliveredUpTo, MessageMarks } from "./message-marks.ts"
+import { MessageMarks } from "./message-marks.ts"
 import type { Session } from "./state/session.ts"
 
 export interface DeliveriesOptions {
-  readonly subscriptions: Pick<Subscriptions, "position" | "placeOf" | "byId">
+  readonly subscriptions: Pick<Subscriptions, "placeOf" | "ofUser">
   readonly store: Pick<Storage["deliveries"], "move">
-  /** The id of this worker. */
-  readonly self: string
-  /**
-   * Every message id up to this moment, made by any worker, stood in the delivery logs a moment
-   * ago. Undefined: not known now.
-   */
-  readonly idWatermarks: () => IdWatermarks | undefined
-  /** The present end of this worker's own log. */
-  readonly end: () => Promise<number | undefined>
-  /** The Redis that holds the log. */
-  readonly place: () => string
-  readonly timing: { readonly settleEveryMs: number; readonly cursorsEveryMs: number }
+  readonly timing: { readonly cursorsEveryMs: number }
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
 }
 
-/** The id watermarks, and the end of the log when it was looked at afterwards. */
-interface Known extends IdWatermarks {
-  readonly end: number
-  readonly place: string
-}
-
-/** What is still to be found out about a named position, and since when. */
-interface Pending {
-  readonly since: number
-  servers: boolean
-  directs: boolean
-  /** The session is not looked at before this moment. */
-  lookAt: number
-}
-
 const serverBit = bitOf("GUILD_MESSAGES")
 const directBit = bitOf("DIRECT_MESSAGES")
-/** Stands for all homes together: for sessions whose set of servers belongs to another position. */
-const anyHome = "*"
-const ofAnyKept = 10_000
 
-/** After a fail-over of Redis nothing is relied on until what it lost was sent again. */
-const doubtMs = 5_000
 /** Rows of one statement; the rest waits for the next one. */
 const maxRows = 5_000
-/**
- * A position may stay unsettled for so long, because a clock was ahead or a home elsewhere does not
- * answer. After that the cursor moves as far as is known, and again now and then.
- */
-const unsettledMs = 5_000
+
+/** A user's cursors, by server or DM channel. */
+type Cursors = Map<Snowflake, Snowflake>
 
 /**
  * Tells how far messages were delivered to users: as far as their clients have named positions, in
  * heartbeats and when they came back. That a message was published proves nothing. It keeps:
- *   DELIV1  A cursor never covers a message after the position that the client named, however late
- *       it was appended.
+ *   DELIV1  A cursor never covers a message after the position that the client named, except one
+ *       whose id was made before the session came to this worker.
  *   DELIV2  Everything at or before that position is covered soon.
  *   DELIV3  A position that was never sent to the client moves nothing.
- * A cursor is a moment. There is one for servers and one for DMs, as a session may take only one of
- * the two. See docs/api/deliveries.md.
+ *   DELIV4  While a user has chosen to be invisible, what their sessions receive moves nothing.
+ * A cursor is the id of a message, for one user in one server or DM channel. All ids of a server or
+ * a DM channel are made by one home, and stand in each log in the order in which they were made. So
+ * the last message before a position covers exactly what is before it. See docs/api/deliveries.md.
  */
 export class Deliveries {
   readonly #options: DeliveriesOptions
   readonly #marks = new MessageMarks()
-  /**
-   * Sessions that named a position which is not settled yet. Sessions that have ended are removed.
-   */
-  readonly #pending = new Map<Session, Pending>()
-  readonly #moved = new Map<Snowflake, { guild_ms: number | null; direct_ms: number | null }>()
-  #known: Known | undefined
-  /** The latest watermarks that were used. */
-  #used: Known | undefined
-  #place = ""
-  #doubtUntil = -Infinity
-  #asking = false
-  #writing = false
-  #wroteAt = -Infinity
+  /** What is still to be written, by user. A later cursor replaces an earlier one. */
+  readonly #moved = new Map<Snowflake, Cursors>()
+  /** What invisible users have received; it is tried again when their clients say something. */
+  readonly #withheld = new Map<Snowflake, Cursors>()
+  #isWriting = false
   readonly #timer: Timer
 
   constructor(options: DeliveriesOptions) {
     this.#options = options
-    this.#timer = options.clock.every(options.timing.settleEveryMs, () => this.#settle())
+    this.#timer = options.clock.every(options.timing.cursorsEveryMs, () => this.#write())
   }
 
   /** Takes new log items, in order. */
   take(items: readonly LogItem[]): void {
     for (const { header, s } of items) {
-      if (header[0] !== "e" || header[5] !== messageCreate.name) continue
-      const message = header[7]?.[1]
-      if (message === undefined) continue
-      const ms = msOf(message)
-      this.#marks.note(header[3], s, ms)
-      this.#marks.note(anyHome, s, ms, ofAnyKept)
+      if (header[0] !== "e" || header[5] !== messageCreate.name || !header[7]) continue
+      const [, , , home, audience, , , [channel, message]] = header
+      if (message !== undefined) this.#marks.note(home, audience.kind === "user" ? channel : home, s, message)
     }
   }
 
   /** A client says up to which position it has received what it was sent. */
   named(session: Session, position: unknown): void {
-    if (typeof position !== "number" || position <= session.named || !Number.isSafeInteger(position)) return
+    const { user, intents, named: before } = session
+    this.#tryAgain(user)
+    if (typeof position !== "number" || position <= before || !Number.isSafeInteger(position)) return
     if (position > this.#options.subscriptions.placeOf(session)) return // DELIV3
     // What the session was sent from another worker's log has other positions there. The client is
     // soon told a position of this log.
     const span = session.spans.at(-1)!
     if (span.counted || position < span.lo) return
     session.named = position
-    if (session.settled >= 0 && this.#marks.last <= session.settled) return
-    const now = this.#options.clock.monotonic()
-    const since = this.#pending.get(session)?.since ?? now
-    this.#pending.set(session, { since, servers: true, directs: true, lookAt: now })
+    if (session.before) this.#moveBefore(session, session.before)
+    if (this.#marks.last <= before) return
+    const moveIn = (home: Snowflake) => {
+      for (const [of, id] of this.#marks.between(home, before, position)) this.#move(user, of, id)
+    }
+    if ((intents & serverBit) !== 0) for (const { view } of session.guilds.values()) moveIn(view.id)
+    if ((intents & directBit) !== 0) moveIn(user)
   }
 
   stop(): void {
     this.#timer.stop()
   }
 
-  #settle(): void {
-    if (this.#pending.size > 0) {
-      this.#letGo()
-      this.#useKnown()
-      this.#learn()
-    }
-    this.#write()
-  }
-
-  #learn(): void {
-    const { idWatermarks, end, place, clock, log } = this.#options
-    if (this.#known || this.#asking || this.#pending.size === 0) return
-    const at = place()
-    if (at === "") return
-    if (at !== this.#place) {
-      if (this.#place !== "") this.#doubtUntil = clock.monotonic() + doubtMs
-      this.#place = at
-    }
-    const watermarks = clock.monotonic() < this.#doubtUntil ? undefined : idWatermarks()
-    if (!watermarks) return
-    this.#asking = true
-    end()
-      .then(
-        reached => {
-          if (reached === undefined || place() !== at) return
-          this.#known = { ...watermarks, end: reached, place: at }
-          this.#useKnown()
-        },
-        (error: unknown) => log.debug({ err: error }, "end of the delivery log not known"),
-      )
-      .finally(() => {
-        this.#asking = false
-      })
-      .catch(() => {})
-  }
-
-  /** Uses the watermarks once this worker has read the log to the end that was seen after them. */
-  #useKnown(): void {
-    const { subscriptions, place } = this.#options
-    const known = this.#known
-    if (!known) return
-    // After a fail-over the new Redis receives later what the old one lost.
-    if (known.place !== place()) this.#known = undefined
-    else if (subscriptions.position >= known.end) {
-      this.#known = undefined
-      this.#letGo()
-      this.#used = known
-      for (const [session, pending] of this.#pending) this.#look(session, pending, known)
-      this.#write()
+  /** Of the session's first position here: what was there before the session is before it, too. */
+  #moveBefore(session: Session, received: NonNullable<Session["before"]>): void {
+    session.before = undefined
+    const { user, intents, named } = session
+    for (const { home_id, is_direct, message_id } of received) {
+      if ((intents & (is_direct ? directBit : serverBit)) === 0) continue
+      // A message that was being made just then stands after the position.
+      const next = this.#marks.firstAfter(is_direct ? user : home_id, home_id, named)
+      if (next === undefined || compareIds(next, message_id) > 0) this.#move(user, home_id, message_id)
     }
   }
 
-  /**
-   * Settles sessions that have ended, as far as was known while they were here. This worker may
-   * have stopped taking the events of their homes, so later watermarks would claim too much.
-   */
-  #letGo(): void {
-    const { subscriptions, place } = this.#options
-    for (const [session, pending] of this.#pending) {
-      if (subscriptions.byId.get(session.id) === session) continue
-      this.#pending.delete(session)
-      const used = this.#used
-      if (used?.place !== place()) continue
-      const upTo = (watermark: number) => deliveredUpTo(this.#marks, [anyHome], session.named, watermark).upTo
-      this.#move(
-        session.user,
-        pending.servers && (session.intents & serverBit) !== 0 ? upTo(used.servers) : undefined,
-        pending.directs && (session.intents & directBit) !== 0 ? upTo(used.directs) : undefined,
-      )
-    }
+  #move(user: Snowflake, home: Snowflake, message: Snowflake, to = this.#moved): void {
+    let cursors = to.get(user)
+    if (!cursors) to.set(user, (cursors = new Map()))
+    const before = cursors.get(home)
+    if (before === undefined || compareIds(before, message) < 0) cursors.set(home, message)
   }
 
-  #look(session: Session, pending: Pending, known: Known): void {
-    const now = this.#options.clock.monotonic()
-    if (now < pending.lookAt) return
-    const { user, named, settled, intents } = session
-    // The servers of a session that is not live belong to another position.
-    const isLive = session.state === "live"
-    const servers = (intents & serverBit) === 0 ? [] : isLive ? session.guilds.keys() : [anyHome]
-    const directs = (intents & directBit) === 0 ? [] : [user]
-    const isNews = (home: Snowflake) => this.#marks.hasAfter(home, settled)
-    if (settled >= 0 && !servers.some(isNews) && !directs.some(isNews)) {
-      this.#pending.delete(session)
-      session.settled = named
-      return
-    }
-    const isLate = now - pending.since > unsettledMs
-    if (isLate) pending.lookAt = now + unsettledMs
-    // Servers and DMs do not wait for each other.
-    const found = (homes: readonly Snowflake[], watermark: number) => {
-      const { upTo, isAll } = deliveredUpTo(this.#marks, homes, named, watermark)
-      return { isAll, upTo: isAll || isLate ? upTo : undefined }
-    }
-    const guild = pending.servers && (intents & serverBit) !== 0 ? found(servers, known.servers) : undefined
-    const direct = pending.directs && (intents & directBit) !== 0 ? found(directs, known.directs) : undefined
-    this.#move(user, guild?.upTo, direct?.upTo)
-    pending.servers = guild?.isAll === false
-    pending.directs = direct?.isAll === false
-    if (pending.servers || pending.directs) return
-    this.#pending.delete(session)
-    session.settled = named
-  }
-
-  #move(user: Snowflake, guild_ms: number | undefined, direct_ms: number | undefined): void {
-    const before = this.#moved.get(user) ?? { guild_ms: null, direct_ms: null }
-    const after = { guild_ms: later(before.guild_ms, guild_ms), direct_ms: later(before.direct_ms, direct_ms) }
-    if (after.guild_ms !== null || after.direct_ms !== null) this.#moved.set(user, after)
+  #tryAgain(user: Snowflake): void {
+    const cursors = this.#withheld.get(user)
+    if (!cursors) return
+    this.#withheld.delete(user)
+    for (const [home, message] of cursors) this.#move(user, home, message)
   }
 
   #write(): void {
-    const { store, clock, log, metrics, timing } = this.#options
-    if (this.#moved.size === 0 || this.#writing || clock.monotonic() - this.#wroteAt < timing.cursorsEveryMs) return
-    this.#wroteAt = clock.monotonic()
-    this.#writing = true
-    const rows: DeliveryRow[] = []
-    for (const [user_id, moved] of this.#moved) {
-      if (rows.length === maxRows) break
-      rows.push({ user_id, ...moved })
-      this.#moved.delete(user_id)
-    }
+    const { store, subscriptions, log, metrics } = this.#options
+    // The next session of such a user covers it, once it is visible.
+    for (const user of this.#withheld.keys()) if (subscriptions.ofUser(user).length === 0) this.#withheld.delete(user)
+    if (this.#moved.size === 0 || this.#isWriting) return
+    this.#isWriting = true
+    const rows = this.#takeRows()
     store
-      .move(rows, this.#options.self)
+      .move(rows)
       .then(
-        () => metrics.gateway.cursorsMoved.inc(rows.length),
+        hidden => {
+          const invisible = new Set(hidden)
+          let written = rows.length
+          for (const { user_id, home_id, message_id } of rows) {
+            if (!invisible.has(user_id)) continue
+            this.#move(user_id, home_id, message_id, this.#withheld) // DELIV4
+            written--
+          }
+          metrics.gateway.cursorsMoved.inc(written)
+        },
         (error: unknown) => {
-          log.warn({ err: error, users: rows.length }, "delivery cursors not written")
-          for (const { user_id, guild_ms, direct_ms } of rows)
-            this.#move(user_id, guild_ms ?? undefined, direct_ms ?? undefined)
+          log.warn({ err: error, cursors: rows.length }, "delivery cursors not written")
+          for (const { user_id, home_id, message_id } of rows) this.#move(user_id, home_id, message_id)
         },
       )
       .finally(() => {
-        this.#writing = false
+        this.#isWriting = false
       })
       .catch(() => {})
   }
-}
 
-/** The later of the two. A moment that is unknown, or not finite, moves nothing. */
-const later = (before: number | null, now: number | undefined): number | null =>
-  now === undefined || !Number.isFinite(now) ? before : Math.max(before ?? now, now)
+  #takeRows(): DeliveryRow[] {
+    const rows: DeliveryRow[] = []
+    for (const [user_id, cursors] of this.#moved) {
+      for (const [home_id, message_id] of cursors) {
+        if (rows.length === maxRows) return rows
+        rows.push({ home_id, user_id, message_id })
+        cursors.delete(home_id)
+      }
+      this.#moved.delete(user_id)
+    }
+    return rows
+  }
+}

@@ -6,7 +6,7 @@ import { gatewayPath } from "../contract/pages.ts"
 import { Failure } from "../contract/core/errors.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import { closeCodes, opcodes, type ClientOp } from "../contract/core/gateway-codes.ts"
-import { withForwarded } from "../domain/core/client-address.ts"
+import { formatAddress, withForwarded } from "../domain/core/client-address.ts"
 import type { Timer } from "../std/clock.ts"
 import type { LogItem } from "../domain/core/log-entry.ts"
 import type { PresenceChange } from "../domain/core/presences.ts"
@@ -16,15 +16,14 @@ import { FrameRefused, heartbeatAck, messageOf, plainFrame, readFrame, type Plai
 import { createParts, type GatewayOptions, type GatewayParts } from "./parts.ts"
 import type { Connection } from "./state/session.ts"
 import { bareToken } from "./sessions/token-check.ts"
+import { SocketsPerAddress } from "./sockets-per-address.ts"
 import { drainPauseMs, forEachInBatches } from "./fan-out/drain.ts"
 
-/**
- * Frames above the protocol's limit are read up to this size, so that the client learns why it was
- * closed.
- */
-const transportBytes = 1024 * 1024
 /** A client that has not identified may leave so many bytes of answers unread. */
 const strangersUnread = 64 * 1024
+
+/** Bytes of the log that may wait to be sent to live sessions before no more is read. */
+const maxBehindBytes = 8 * 1024 * 1024
 
 /**
  * The WebSocket server: sockets, their heartbeats, and the limits on frames. The stream, the
@@ -37,14 +36,18 @@ export class Gateway {
   readonly #timers: Timer[]
   readonly #limits: FrameLimits
   readonly #identifies = new IdentifyLimit()
+  readonly #sockets: SocketsPerAddress
   #draining = false
   #upgrades = 0
 
   constructor(options: GatewayOptions) {
     this.#options = options
     const { topology, clock, records } = options
-    this.#limits = new FrameLimits(topology)
-    this.#parts = createParts(options, this.#connections)
+    const { maxPerAddress, maxUnidentifiedPerAddress } = topology.sockets
+    const { isUnlimited } = options.policy
+    this.#limits = new FrameLimits(topology.frames)
+    this.#sockets = new SocketsPerAddress({ maxPerAddress, maxUnidentifiedPerAddress, isUnlimited })
+    this.#parts = createParts(options, this.#connections, connection => this.#sockets.identified(connection))
     this.#timers = [
       clock.every(1_000, () => this.#sweep()),
       clock.every(10_000, () => this.#parts.homes.sweep()),
@@ -82,6 +85,11 @@ export class Gateway {
     return this.#parts.stream.behind === 0 && this.#parts.presences.settled
   }
 
+  /** Whether so much of the log waits to be sent that no more should be read. */
+  get isFull(): boolean {
+    return this.#parts.stream.behindBytes > maxBehindBytes
+  }
+
   /** How many connections were upgraded to WebSockets since the start. */
   get upgrades(): number {
     return this.#upgrades
@@ -108,7 +116,7 @@ export class Gateway {
     this.#draining = true
     const { clock, topology } = this.#options
     const everybody = [...this.#connections]
-    await forEachInBatches(everybody, drainPauseMs(everybody.length, topology), clock, connection => {
+    await forEachInBatches(everybody, drainPauseMs(everybody.length, topology.drain), clock, connection => {
       if (connection.session)
         this.#parts.subscriptions.sendPayload(connection, plainFrame(connection.encoding, "RECONNECT", null))
       this.#parts.subscriptions.close(connection, "service_restart")
@@ -128,10 +136,12 @@ export class Gateway {
   #listen(): void {
     const { app, topology, metrics } = this.#options
     app.ws<Connection>(gatewayPath, {
-      maxPayloadLength: transportBytes,
+      // uWebSockets.js keeps what has come of a frame, and drops the connection of one that is
+      // larger. Of a frame that is one byte too large the client learns why it is closed.
+      maxPayloadLength: topology.frames.maxBytes + 1,
       // A live socket is given at most one slice above its budget before it is checked, so no frame
       // for it is refused.
-      maxBackpressure: topology.socketBudgetBytes + 512 * 1024,
+      maxBackpressure: topology.sockets.budgetBytes + 512 * 1024,
       closeOnBackpressureLimit: 0,
       idleTimeout: 0,
       sendPingsAutomatically: false,
@@ -158,6 +168,9 @@ export class Gateway {
         if (refusal) this.#parts.subscriptions.close(connection, refusal)
       },
       message: (ws, message, isBinary) => this.#receive(ws.getUserData(), message, isBinary),
+      // uWebSockets.js answers pings by itself.
+      ping: ws => this.#controlled(ws.getUserData()),
+      pong: ws => this.#controlled(ws.getUserData()),
       drain: ws => {
         const connection = ws.getUserData()
         try {
@@ -176,6 +189,11 @@ export class Gateway {
 
   #upgrade(res: HttpResponse, req: HttpRequest, context: us_socket_context_t): void {
     const { allowedOrigins, clientAddress, tokenBinding } = this.#options.policy
+    // The only version that there is (RFC 6455).
+    if (req.getHeader("sec-websocket-version") !== "13") {
+      res.writeStatus("426 Upgrade Required").writeHeader("Sec-WebSocket-Version", "13").end("WebSocket version 13")
+      return
+    }
     const origin = req.getHeader("origin")
     if (origin !== "" && allowedOrigins.length > 0 && !allowedOrigins.includes(origin)) {
       res.writeStatus("403 Forbidden").end("Origin not allowed")
@@ -192,9 +210,16 @@ export class Gateway {
     req.forEach((name, value) => {
       if (name === "x-forwarded-for") forwardedFor = withForwarded(forwardedFor, value)
     })
-    const address = clientAddress(isIP(peer) ? peer : "", forwardedFor)
+    const client = clientAddress(isIP(peer) ? peer : "", forwardedFor)
+    const address = formatAddress(client)
     if (this.#parts.notices.isBlocked(address)) {
       res.writeStatus("403 Forbidden").end(closeCodes.ip_blocked.reason)
+      return
+    }
+    const counted = this.#sockets.take(client)
+    if ("full" in counted) {
+      this.#options.metrics.http.overload[counted.full].inc()
+      res.writeStatus("429 Too Many Requests").writeHeader("Retry-After", "5").end("Too many connections")
       return
     }
     const at = this.#options.clock.monotonic()
@@ -202,6 +227,8 @@ export class Gateway {
       plainEncoding: encoding,
       encoding,
       address,
+      holder: counted.holder,
+      isStranger: true,
       userAgent: tokenBinding ? req.getHeader("user-agent") : "",
       session: undefined,
       busy: false,
@@ -219,6 +246,7 @@ export class Gateway {
     const { metrics, records, node, log } = this.#options
     const connection = ws.getUserData()
     connection.closed = true
+    this.#sockets.closed(connection)
     callOnDrain(connection)
     this.#connections.delete(connection)
     metrics.gateway.connections.dec()
@@ -239,7 +267,8 @@ export class Gateway {
     const { topology, policy, clock, log } = this.#options
     const { sent } = connection
     try {
-      const { bytes, wasCompressed } = messageOf(message, isBinary, topology)
+      this.#countFrame(connection)
+      const { bytes, wasCompressed } = messageOf(message, isBinary, topology.frames)
       if (wasCompressed && this.#limits.inflated(sent, bytes.byteLength, clock.monotonic()) && policy.limited)
         throw new FrameRefused("rate_limited")
       const frame = readFrame(bytes, isBinary, connection.plainEncoding)
@@ -255,6 +284,19 @@ export class Gateway {
     } catch (error) {
       this.#refuse(connection, error, log)
     }
+  }
+
+  #controlled(connection: Connection): void {
+    try {
+      this.#countFrame(connection)
+    } catch (error) {
+      this.#refuse(connection, error, this.#options.log)
+    }
+  }
+
+  #countFrame({ sent }: Connection): void {
+    const { policy, clock } = this.#options
+    if (this.#limits.any(sent, clock.monotonic()) && policy.limited) throw new FrameRefused("rate_limited")
   }
 
   #act(connection: Connection, op: ClientOp, d: unknown): void {
@@ -329,13 +371,14 @@ export class Gateway {
 
   #sweep(): void {
     const { topology, clock } = this.#options
-    const silentSince = this.#options.clock.monotonic() - 2 * topology.heartbeatIntervalMs
+    const silentSince = clock.monotonic() - 2 * topology.heartbeatIntervalMs
+    const strangeSince = clock.monotonic() - Math.min(topology.identify.timeoutMs, 2 * topology.heartbeatIntervalMs)
     for (const connection of this.#connections) {
       const { session, busy, heartbeatAt, openedAt } = connection
       if (heartbeatAt < silentSince)
         this.#parts.subscriptions.close(connection, session ? "session_timed_out" : "not_authenticated")
-      // A connection that only sends heartbeats is closed, too.
-      else if (!session && !busy && openedAt < silentSince)
+      // A connection that only sends heartbeats, or a frame that never ends, is closed, too.
+      else if (!session && !busy && openedAt < strangeSince)
         this.#parts.subscriptions.close(connection, "not_authenticated")
     }
     this.#parts.stream.closeHoled()

@@ -1,16 +1,18 @@
 import type { TemplatedApp } from "uWebSockets.js"
 import type { Cluster } from "../runtime/join-cluster.ts"
 import type { PresenceLookup } from "../actors/social/presence-lookup.ts"
-import { inTurns } from "../cluster/batches.ts"
+import { inTurns } from "../std/batches.ts"
 import type { GatewaySessions } from "../cluster/gateway-sessions.ts"
 import type { Tokens } from "../cluster/tokens.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
+import type { Address } from "../domain/core/client-address.ts"
 import type { Clock } from "../std/clock.ts"
 import type { ServiceView } from "../domain/service/server-status.ts"
 import type { IceServersFor, VoicePolicy } from "../domain/voice/voice.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Storage } from "../storage/storage.ts"
+import { OutlineLoads } from "../storage/communities/outline-loads.ts"
 import { Deliveries } from "./deliveries.ts"
 import type { DrainTopology } from "./fan-out/drain.ts"
 import { HomeSubscriptions } from "./fan-out/home-subscriptions.ts"
@@ -19,6 +21,8 @@ import { PresenceWatches, type PresenceWatchesOptions } from "./fan-out/presence
 import { ServiceNotices } from "./fan-out/service-notices.ts"
 import { Stream } from "./fan-out/stream.ts"
 import { Subscriptions } from "./fan-out/subscriptions.ts"
+import type { FrameLimitsOptions } from "./protocol/frame-limits.ts"
+import type { FrameBounds } from "./protocol/frames.ts"
 import { CatchUpReader } from "./replay/catch-up-reader.ts"
 import { PeerLogs } from "./replay/peer-log.ts"
 import { GuildMembers } from "./requests/guild-members.ts"
@@ -26,7 +30,7 @@ import type { SessionHandlers } from "./requests/handlers.ts"
 import { presenceRequests } from "./requests/presence.ts"
 import { TypingRequests } from "./requests/typing.ts"
 import { Voice } from "./requests/voice.ts"
-import { IdentifyHandler } from "./sessions/identify.ts"
+import { IdentifyHandler, type IdentifyOptions } from "./sessions/identify.ts"
 import { Restore } from "./sessions/restore.ts"
 import { ResumeHandler } from "./sessions/resume.ts"
 import { SessionClaims } from "./sessions/session-claims.ts"
@@ -35,25 +39,25 @@ import { TokenCheck } from "./sessions/token-check.ts"
 import type { Connection } from "./state/session.ts"
 
 /** Times and bounds from the configuration. */
-export interface GatewayTopology extends DrainTopology {
+export interface GatewayTopology {
   readonly heartbeatIntervalMs: number
   readonly resumeWindowMs: number
   readonly positionAfterMs: number
-  readonly publishSliceBytes: number
-  readonly socketBudgetBytes: number
-  readonly stuckAfterMs: number
-  readonly identifyQueue: number
-  readonly identifyAtOnce: number
   readonly connectionsPerUser: number
-  readonly framesPerMinute: number
   readonly typingTimeoutMs: number
-  readonly signalsPerMinute: number
-  readonly maxFrameBytes: number
-  readonly maxInflatedBytes: number
   readonly resumeReplayBytes: number
   readonly classesPerAudience: number
-  readonly settleEveryMs: number
-  readonly cursorsEveryMs: number
+  readonly sockets: {
+    readonly sliceBytes: number
+    readonly budgetBytes: number
+    readonly stuckAfterMs: number
+    readonly maxPerAddress: number
+    readonly maxUnidentifiedPerAddress: number
+  }
+  readonly identify: IdentifyOptions["queue"] & { readonly timeoutMs: number }
+  readonly frames: FrameLimitsOptions & FrameBounds
+  readonly drain: DrainTopology
+  readonly deliveries: { readonly cursorsEveryMs: number }
 }
 
 /** What the operator decides about connections. */
@@ -67,10 +71,10 @@ export interface GatewayPolicy {
   readonly allowedOrigins: readonly string[]
   /** Whether clients that ask for compressed frames get them. */
   readonly compression: boolean
+  /** Whether the bounds on sockets of one address leave an address out. */
+  readonly isUnlimited: (address: Address) => boolean
   /** `forwardedFor`: every X-Forwarded-For line, joined. */
-  readonly clientAddress: (peer: string, forwardedFor: string | undefined) => string
-  /** The oldest version of a client that may connect, for clients that say theirs. */
-  readonly minClientVersion: string
+  readonly clientAddress: (peer: string, forwardedFor: string | undefined) => Address
   /** Whether a token is valid only where it signed in. */
   readonly tokenBinding: boolean
 }
@@ -106,9 +110,16 @@ export type GatewayParts = ReturnType<typeof createParts>
  * Makes each part after those that it uses. Parts that are made later are told of sessions by
  * events.
  */
-export function createParts(options: GatewayOptions, connections: ReadonlySet<Connection>) {
+export function createParts(
+  options: GatewayOptions,
+  connections: ReadonlySet<Connection>,
+  onIdentified: (connection: Connection) => void,
+) {
   const events: SessionEvents = {
-    opened: connection => fanOut.notices.greet(connection),
+    opened(connection) {
+      onIdentified(connection)
+      fanOut.notices.greet(connection)
+    },
     named: (session, position) => replay.deliveries.named(session, position),
     moved: session => requests.voice.moved(session),
     ended: session => requests.voice.ended(session),
@@ -123,6 +134,11 @@ export function createParts(options: GatewayOptions, connections: ReadonlySet<Co
 /** What this worker's log takes, and to whom it is sent. */
 function createFanOut(options: GatewayOptions, connections: ReadonlySet<Connection>) {
   const { app, node, storage, topology, service, clock, log, metrics } = options
+  const outlines = new OutlineLoads({
+    source: storage.servers,
+    maxConcurrent: topology.identify.maxConcurrent,
+    clock,
+  })
   const homes = new HomeSubscriptions({
     register: (shard, wanted) => {
       metrics.gateway.registrations.inc()
@@ -130,8 +146,7 @@ function createFanOut(options: GatewayOptions, connections: ReadonlySet<Connecti
     },
     release: (shard, left) => node.router.release(shard, left),
     releaseUsers: (shard, users) => node.router.releaseSurely(shard, users),
-    loadOutlines: servers => storage.servers.outlines(servers),
-    loadsAtOnce: topology.identifyAtOnce,
+    loadOutline: server => outlines.load(server),
     oldest: () => node.streams.oldest,
     keep: topology.resumeWindowMs,
     clock,
@@ -159,8 +174,8 @@ function createReplay(options: GatewayOptions, { homes, subscriptions }: FanOut,
     ...shared,
     streams: () => node.streams,
     logs: node.logs,
-    budget: topology.socketBudgetBytes,
-    stuckAfterMs: topology.stuckAfterMs,
+    budget: topology.sockets.budgetBytes,
+    stuckAfterMs: topology.sockets.stuckAfterMs,
     reconcile: (session, server) => sessions.reconcile(session, server),
     changed: session => sessions.save(session),
   })
@@ -171,7 +186,7 @@ function createReplay(options: GatewayOptions, { homes, subscriptions }: FanOut,
     storage,
     isLiving: worker => node.membership.isLiving(worker),
     policy: {
-      connectionsPerUser: policy.limited ? topology.connectionsPerUser : undefined,
+      connectionsPerUser: topology.connectionsPerUser,
       compression: policy.compression,
     },
     events,
@@ -190,8 +205,8 @@ function createReplay(options: GatewayOptions, { homes, subscriptions }: FanOut,
     reader,
     homes,
     giveUp: session => sessions.end(session),
-    slice: topology.publishSliceBytes,
-    budget: topology.socketBudgetBytes,
+    slice: topology.sockets.sliceBytes,
+    budget: topology.sockets.budgetBytes,
     clock,
     log,
     metrics,
@@ -199,11 +214,7 @@ function createReplay(options: GatewayOptions, { homes, subscriptions }: FanOut,
   const deliveries = new Deliveries({
     subscriptions,
     store: storage.deliveries,
-    self,
-    idWatermarks: () => node.idWatermarks(),
-    end: () => node.logs.lastPosition(self),
-    timing: topology,
-    place: () => (node.logs.at(self) === node.streams.at ? node.streams.at : ""),
+    timing: topology.deliveries,
     clock,
     log,
     metrics,
@@ -213,7 +224,7 @@ function createReplay(options: GatewayOptions, { homes, subscriptions }: FanOut,
     stream,
     view: server => homes.view(server),
     timing: presence,
-    slice: topology.publishSliceBytes,
+    slice: topology.sockets.sliceBytes,
     clock,
     metrics,
   })
@@ -248,14 +259,24 @@ function createEntries(options: GatewayOptions, made: FanOut & Replay, events: S
     const found = await storage.users.memberships([...new Set(users)])
     return users.map(user => found.get(user) ?? [])
   }, clock)
-  const shared = { subscriptions, homes, sessions, storage, tokens: tokenCheck, membershipsOf }
+  const receivedBefore = inTurns(async (users: readonly Snowflake[]) => {
+    const found = await storage.deliveries.before([...new Set(users)])
+    return users.map(user => found.get(user) ?? [])
+  }, clock)
+  const shared = {
+    subscriptions,
+    homes,
+    sessions,
+    storage,
+    tokens: tokenCheck,
+    users: { membershipsOf, receivedBefore },
+  }
   const identify = new IdentifyHandler({
     ...shared,
     self,
     records,
-    gatewayUrl: policy.gatewayUrl,
-    minClientVersion: policy.minClientVersion,
-    queue: { maxConcurrent: topology.identifyAtOnce, maxWaiting: topology.identifyQueue },
+    policy,
+    queue: topology.identify,
     clock,
     metrics,
   })
@@ -267,6 +288,7 @@ function createEntries(options: GatewayOptions, made: FanOut & Replay, events: S
     records,
     bus: node.bus,
     isLiving,
+    known: session => tokens.known(session),
     clock,
   })
   const restore = new Restore({
@@ -287,7 +309,7 @@ function createEntries(options: GatewayOptions, made: FanOut & Replay, events: S
     tokens: tokenCheck,
     streams: () => node.streams,
     events,
-    maxWaiting: topology.identifyQueue,
+    maxWaiting: topology.identify.maxWaiting,
     log,
     metrics,
   })
@@ -309,7 +331,7 @@ function createRequests(options: GatewayOptions, { subscriptions, sessions, read
       save: session => sessions.save(session),
       media: { policy: policy.voice, iceServers: policy.iceServers },
     },
-    signals: { ...shared, budget: topology.socketBudgetBytes, limited: policy.limited },
+    signals: { ...shared, budget: topology.sockets.budgetBytes, limited: policy.limited },
     endings: { ...shared, webWorkers, storage, resumeWindowMs: topology.resumeWindowMs },
   })
   const typing = new TypingRequests({

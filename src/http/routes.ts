@@ -11,7 +11,7 @@ import { exports } from "./accounts/exports.ts"
 import { features } from "./accounts/features.ts"
 import { icons } from "./communities/icons.ts"
 import { invites } from "./communities/invites.ts"
-import { mailed } from "./accounts/mailed.ts"
+import { emailLinks } from "./accounts/email-links.ts"
 import { members } from "./communities/members.ts"
 import { messages } from "./messages/messages.ts"
 import { messagingSettings } from "./accounts/messaging-settings.ts"
@@ -52,7 +52,7 @@ const resources = [
   features,
   icons,
   invites,
-  mailed,
+  emailLinks,
   members,
   messages,
   messagingSettings,

@@ -1,11 +1,15 @@
 import type { ClassifierBackend } from "../contract/communities/automod.ts"
-import type { Scores } from "../domain/communities/automod.ts"
+import { unavailable } from "../contract/core/errors.ts"
+import type { Scores } from "../domain/communities/automod-match.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
+import type { Payers } from "./thread-shares.ts"
 
 const timeoutMs = 2_000
 const maxAnswerBytes = 65_536
+/** Requests in progress: of all servers, and of those of one owner, or of one author. */
 const maxConcurrent = 64
+const maxConcurrentOfPayer = 16
 
 /** Where an operator lets texts be classified. */
 export interface ClassifierEndpoint {
@@ -19,11 +23,12 @@ export interface Classifiers {
   readonly backends: readonly ClassifierBackend[]
   /**
    * What they say of a text; null: nothing usable in time, so that nobody is held responsible for
-   * it.
+   * it. A text that cannot be sent because of others, to one that answers, is refused.
    */
   scores(
     backends: readonly ClassifierBackend[],
     content: string,
+    payers: Payers,
   ): Promise<Readonly<Partial<Record<ClassifierBackend, Scores>>>>
 }
 
@@ -81,37 +86,46 @@ export function createClassifiers(
   { log, metrics }: { log: Log; metrics: Pick<Metrics, "automod"> },
 ): Classifiers {
   const backends = (Object.keys(dialects) as ClassifierBackend[]).filter(backend => endpoints[backend])
-  let asking = 0
+  const asking = new Set<Payers>()
+  /** Those whose latest request was answered. */
+  const answering = new Set<ClassifierBackend>()
+  const isFull = (role: keyof Payers, payers: Payers) =>
+    [...asking].filter(other => other[role] === payers[role]).length >= maxConcurrentOfPayer
 
-  async function scoresOf(backend: ClassifierBackend, content: string): Promise<Scores> {
+  async function scoresOf(backend: ClassifierBackend, content: string, { owner, author }: Payers): Promise<Scores> {
     const endpoint = endpoints[backend]
     if (!endpoint) return null
     const count = (outcome: Outcome) => metrics.automod.questions[outcome].inc()
-    if (asking >= maxConcurrent) {
+    const payers = { owner, author }
+    const isOwn = isFull("owner", payers)
+    if (isOwn || asking.size >= maxConcurrent || isFull("author", payers)) {
       count("busy")
+      if (!isOwn && answering.has(backend)) throw unavailable("classifiers are busy")
       return null
     }
-    asking++
+    asking.add(payers)
     try {
       const scores = await ask(endpoint, dialects[backend], content)
       count("answered")
+      answering.add(backend)
       return scores
     } catch (error) {
       const isLate = error instanceof Error && error.name === "TimeoutError"
       count(isLate ? "late" : "failed")
+      answering.delete(backend)
       // Not what was asked: it is what somebody wrote.
       log.warn({ backend, late: isLate, why: (error as Error).message }, "classifier did not answer")
       return null
     } finally {
-      asking--
+      asking.delete(payers)
     }
   }
 
   return {
     backends,
-    async scores(asked, content) {
+    async scores(asked, content, payers) {
       return Object.fromEntries(
-        await Promise.all(asked.map(async backend => [backend, await scoresOf(backend, content)] as const)),
+        await Promise.all(asked.map(async backend => [backend, await scoresOf(backend, content, payers)] as const)),
       )
     },
   }

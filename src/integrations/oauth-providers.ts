@@ -27,17 +27,17 @@ import type { Log } from "../observability/log.ts"
  */
 const timeoutMs = 4_000
 /** Bytes of one answer of a provider. */
-const mostBytes = 1024 * 1024
+const maxBytes = 1024 * 1024
 /** Requests of clients that wait for providers at the same time. */
-const atOnce = 100
+const maxConcurrent = 100
 /** How long what a provider says of itself is believed, in milliseconds. */
 const keepFor = 3_600_000
 
-/** Where a person is sent. What is null the provider does not know. */
+/** Where a person is sent. `nonce` is null where the provider signs nothing. */
 export interface Departure {
   readonly redirectUri: string
   readonly state: string
-  readonly codeChallenge: string | null
+  readonly codeChallenge: string
   readonly nonce: string | null
 }
 /** What the client brought back, and what was kept when the sign-in began. */
@@ -46,7 +46,7 @@ export interface Return {
   readonly code: string
   /** As it came with the code. */
   readonly issuer: string | undefined
-  readonly codeVerifier: string | null
+  readonly codeVerifier: string
   readonly nonce: string | null
 }
 
@@ -57,7 +57,7 @@ export interface OAuthProviderClient {
 }
 
 /** The provider did not answer, or said that the fault is its own. */
-class ProviderAway extends Error {}
+class ProviderUnavailable extends Error {}
 
 /**
  * The failure when a provider says something unusable: a client that begins a sign-in did nothing
@@ -85,21 +85,22 @@ export function createOAuthProviders(
    * way.
    */
   async function asking<T>(provider: OAuthProvider, refusal: Refusal, ask: () => Promise<T>): Promise<T> {
-    if (waiting >= atOnce) throw fail("oauth_unavailable", { retry_after: 5 })
+    if (waiting >= maxConcurrent) throw fail("oauth_unavailable", { retry_after: 5 })
     waiting++
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new ProviderAway("no answer in time")), timeoutMs)
+      timer = setTimeout(() => reject(new ProviderUnavailable("no answer in time")), timeoutMs)
     })
     try {
       return await Promise.race([ask(), late])
     } catch (error) {
       if (error instanceof Failure) throw error
-      const away = isAway(error)
+      const unavailable = isUnavailable(error)
       // What the provider calls it, never what it was sent: that holds secrets.
       const { code, error: said } = error as { code?: unknown; error?: unknown }
-      log.warn({ provider, away, code, said }, "OAuth provider refused or did not answer")
-      if (away || refusal === "oauth_unavailable") throw fail("oauth_unavailable", { retry_after: 5 }, { cause: error })
+      log.warn({ provider, unavailable, code, said }, "OAuth provider refused or did not answer")
+      if (unavailable || refusal === "oauth_unavailable")
+        throw fail("oauth_unavailable", { retry_after: 5 }, { cause: error })
       throw fail(refusal, {}, { cause: error })
     } finally {
       clearTimeout(timer)
@@ -124,7 +125,8 @@ export function createOAuthProviders(
             redirect_uri: redirectUri,
             scope,
             state,
-            ...(codeChallenge !== null && { code_challenge: codeChallenge, code_challenge_method: "S256" }),
+            code_challenge: codeChallenge,
+            code_challenge_method: "S256",
             ...(nonce !== null && { nonce }),
             ...query,
           })
@@ -141,7 +143,7 @@ export function createOAuthProviders(
           if (server.authorization_response_iss_parameter_supported)
             back.searchParams.set("iss", issuer ?? server.issuer)
           const tokens = await authorizationCodeGrant(config, back, {
-            ...(codeVerifier !== null && { pkceCodeVerifier: codeVerifier }),
+            pkceCodeVerifier: codeVerifier,
             ...(nonce !== null && { expectedNonce: nonce }),
             idTokenExpected: isOpenId,
           })
@@ -211,14 +213,14 @@ const within =
       const response = await reach(url, { ...init, redirect: "manual", signal })
       if (response.status >= 500 || response.status === 429) {
         await response.body?.cancel()
-        throw new ProviderAway(`status ${response.status}`)
+        throw new ProviderUnavailable(`status ${response.status}`)
       }
       const body = await bodyOf(response)
       const { status, statusText, headers } = response
       return new Response(body.length > 0 ? body : null, { status, statusText, headers })
     } catch (error) {
-      if (error instanceof ProviderAway || error instanceof TooLong) throw error
-      throw new ProviderAway("no answer", { cause: error })
+      if (error instanceof ProviderUnavailable || error instanceof TooLong) throw error
+      throw new ProviderUnavailable("no answer", { cause: error })
     }
   }
 
@@ -229,16 +231,16 @@ async function bodyOf(response: Response): Promise<Buffer<ArrayBuffer>> {
   let length = 0
   for await (const part of response.body ?? []) {
     length += (part as Uint8Array).length
-    if (length > mostBytes) throw new TooLong("the provider says too much")
+    if (length > maxBytes) throw new TooLong("the provider says too much")
     parts.push(part as Uint8Array)
   }
   return Buffer.concat(parts)
 }
 
 /** The library wraps what it did not expect. */
-function isAway(error: unknown): boolean {
+function isUnavailable(error: unknown): boolean {
   for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++)
-    if (at instanceof ProviderAway) return true
+    if (at instanceof ProviderUnavailable) return true
   return false
 }
 
@@ -291,7 +293,7 @@ async function githubAnswers(config: Configuration, api: string, token: string):
     get("/user"),
     // A user who does not share their addresses may have an account all the same.
     get("/user/emails").catch((error: unknown) => {
-      if (isAway(error)) throw error
+      if (isUnavailable(error)) throw error
       return null
     }),
   ])

@@ -16,12 +16,12 @@ const side = { least: 10, usual: 200, most: 1000 }
 /** Modules of white around a code, without which it is not found. */
 const quietZone = 4
 /** The most characters that any code takes: digits, in the largest one. */
-const mostCharacters = 7_089
+const maxCharacters = 7_089
 /**
  * To try all eight masks takes time on the event loop that grows with the text: longer ones get a
  * fixed mask, which reads as well.
  */
-const mostCharactersToChoose = 500
+const maxCharactersToChoose = 500
 const white = 255
 const black = 0
 
@@ -34,9 +34,9 @@ export function sizeOf(text: string | undefined): { width: number; height: numbe
 }
 
 /** Pictures drawn at once: threads are shared with password hashes. */
-const atOnce = 2
+const maxConcurrent = 2
 /** Requests that wait for that; more are told to come again. */
-const mostWaiting = 32
+const maxWaiting = 32
 
 /** A picture of a code that says `text`, at correction level L. */
 export function createQrPictures() {
@@ -44,8 +44,8 @@ export function createQrPictures() {
   const waiting: (() => void)[] = []
 
   return async (...asked: Parameters<typeof draw>): Promise<Content> => {
-    if (drawing >= atOnce) {
-      if (waiting.length >= mostWaiting) throw unavailable("too many pictures")
+    if (drawing >= maxConcurrent) {
+      if (waiting.length >= maxWaiting) throw unavailable("too many pictures")
       await new Promise<void>(resolve => waiting.push(resolve))
     } else drawing++
     try {
@@ -89,12 +89,12 @@ async function draw(
 }
 
 function codeOf(text: string): Bitmap2D {
-  if (text.length > mostCharacters) throw fail("qr_data_too_long")
+  if (text.length > maxCharacters) throw fail("qr_data_too_long")
   try {
     return generate(mode.auto(text, { modes: [mode.numeric, mode.alphaNumeric, mode.ascii, mode.utf8] }), {
       minCorrectionLevel: correction.L,
       maxCorrectionLevel: correction.L,
-      ...(text.length > mostCharactersToChoose && { mask: 0 }),
+      ...(text.length > maxCharactersToChoose && { mask: 0 }),
     })
   } catch (error) {
     // In words of its own: the text fits into no version of a code.

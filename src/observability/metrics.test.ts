@@ -1,11 +1,12 @@
+import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as wait } from "node:timers/promises"
 import { afterEach, expect, onTestFinished, test, vi } from "vitest"
 import { errors, type ErrorCode } from "../contract/core/errors.ts"
-import { createMetrics, type Metrics } from "./metrics.ts"
+import { createMetrics, type Metrics, type MetricsOptions } from "./metrics.ts"
 
 const made: Metrics[] = []
-function create() {
-  const metrics = createMetrics()
+function create(options?: MetricsOptions) {
+  const metrics = createMetrics(options)
   made.push(metrics)
   return metrics
 }
@@ -117,6 +118,23 @@ test("a blocked event loop shows in the delay, once", async () => {
   expect(blocked).toBeGreaterThan(0.2)
   await wait(60)
   expect(await max()).toBeLessThan(blocked)
+})
+
+test("a process may be woken up less often to look at its event loop, and what is added is not shown as delay", async () => {
+  const resolutions: (number | undefined)[] = []
+  const monitorLoop: typeof monitorEventLoopDelay = options => {
+    resolutions.push(options?.resolution)
+    const monitor = monitorEventLoopDelay(options)
+    vi.spyOn(monitor, "count", "get").mockReturnValue(1)
+    vi.spyOn(monitor, "max", "get").mockReturnValue(10_250 * 1e6)
+    return monitor
+  }
+  create({ monitorLoop })
+  const metrics = create({ loopResolutionMs: 10_000, monitorLoop })
+  expect(resolutions).toEqual([50, 10_000])
+  expect(await lines(metrics, 'starling_event_loop_delay_seconds{statistic="max"}')).toEqual([
+    'starling_event_loop_delay_seconds{statistic="max"} 0.25',
+  ])
 })
 
 test("memory that cannot be read, because no descriptor is left, does not fail the scrape", async () => {

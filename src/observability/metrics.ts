@@ -1,9 +1,19 @@
-import { monitorEventLoopDelay } from "node:perf_hooks"
+import { monitorEventLoopDelay, type IntervalHistogram } from "node:perf_hooks"
 import { getHeapStatistics } from "node:v8"
 import { Registry } from "prom-client"
 import type { ErrorCode } from "../contract/core/errors.ts"
 import { closeCodes, opcodes } from "../contract/core/gateway-codes.ts"
 import { declareIn, type Counter, type Histogram } from "./instruments.ts"
+
+export interface MetricsOptions {
+  /**
+   * Milliseconds between two looks at the event loop: each wakes a process that would sleep, and a
+   * shorter delay is seen only now and then.
+   */
+  readonly loopResolutionMs?: number
+  /** What looks; Node's own when left out. */
+  readonly monitorLoop?: typeof monitorEventLoopDelay
+}
 
 /**
  * What one process counts, by area. It keeps:
@@ -12,10 +22,11 @@ import { declareIn, type Counter, type Histogram } from "./instruments.ts"
  * Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
  * Durations are seconds, sizes bytes.
  */
-export function createMetrics() {
+export function createMetrics({ loopResolutionMs = 50, monitorLoop = monitorEventLoopDelay }: MetricsOptions = {}) {
   const registry = new Registry()
   const declare = declareIn(registry)
-  const loop = watchEventLoop()
+  const loop = monitorLoop({ resolution: loopResolutionMs })
+  loop.enable()
 
   const metrics = {
     registry,
@@ -36,7 +47,7 @@ export function createMetrics() {
     close: () => loop.disable(),
   }
 
-  processMetrics(declare, loop)
+  processMetrics(declare, loop, loopResolutionMs)
   return metrics
 }
 
@@ -96,6 +107,17 @@ function httpMetrics(declare: Declare) {
       "Requests refused by a rate limit, by scope of the limit",
       ["scope"],
       { most: 12 },
+    ),
+    /** What a worker does not take on beside what it has, no matter who asks. */
+    overload: declare.counters(
+      "starling_http_overload_refusals_total",
+      "Requests and connections refused because a worker holds too many already, by what it holds",
+      "held",
+      ["downloads", "requests", "connections", "sockets", "unidentified_sockets"],
+    ),
+    replyBytesHeld: declare.gauge(
+      "starling_http_reply_bytes_held",
+      "Bytes of long answers that wait for their readers. `http.downloads.maxBytes` is the bound",
     ),
   }
 }
@@ -164,11 +186,15 @@ function gatewayMetrics(declare: Declare) {
     gaps: declare.counter("starling_gateway_gaps_total", "Gaps found in this worker's delivery log"),
     cursorsMoved: declare.counter(
       "starling_gateway_cursors_moved_total",
-      "Users whose delivery cursors were written because their clients acknowledged a later position",
+      "Delivery cursors (of a user in a server or DM) written because clients acknowledged a later position",
     ),
     fallenToReading: declare.counter(
       "starling_gateway_fallen_to_reading_total",
       "Live sessions that exceeded their socket budget and went back to reading the log",
+    ),
+    readingChanges: declare.counter(
+      "starling_gateway_changes_read_total",
+      "Live sessions that went back to reading the log because a change of roles or overrides shows or hides many channels",
     ),
     publishSeconds: declare.histogram(
       "starling_gateway_publish_duration_seconds",
@@ -209,7 +235,7 @@ function lanesMetrics(declare: Declare) {
     batchTurns: declare.histogram(
       "starling_lanes_batch_turns",
       "Turns in one group commit",
-      [1, 2, 5, 10, 20, 50, 100, 200],
+      [1, 2, 5, 10, 20, 50, 100],
     ),
     commitSeconds: declare.histogram(
       "starling_lanes_commit_duration_seconds",
@@ -225,6 +251,10 @@ function lanesMetrics(declare: Declare) {
       "starling_lanes_unknown_outcomes_total",
       "Batches whose connection was lost during the commit",
     ),
+    lineagesLost: declare.counter(
+      "starling_lanes_lineages_lost_total",
+      "Times this worker ended because PostgreSQL had lost what it had committed",
+    ),
   }
 }
 
@@ -234,6 +264,10 @@ function outboxMetrics(declare: Declare) {
     republished: declare.counter("starling_outbox_republished_rows_total", "Outbox rows republished after a take-over"),
     confirmed: declare.counter("starling_outbox_confirmed_rows_total", "Outbox rows that are completely published"),
     deleted: declare.counter("starling_outbox_deleted_rows_total", "Outbox rows deleted"),
+    stuckSeconds: declare.gauge(
+      "starling_outbox_stuck_seconds",
+      "Time since something was last committed or published, while something waits. From 3 s on the worker is not ready",
+    ),
     comparisons: declare.counter(
       "starling_outbox_comparisons_total",
       "Comparisons of delivery logs with the outbox after a fail-over of Redis",
@@ -249,6 +283,7 @@ function busMetrics(declare: Declare) {
       "refused",
       "moved",
       "timed_out",
+      "given_up",
       "failed",
     ]),
     localAsks: declare.counter("starling_bus_local_asks_total", "Asks answered on the same worker"),
@@ -340,9 +375,31 @@ function automodMetrics(declare: Declare) {
   return {
     questions: declare.counters(
       "starling_automod_classifier_questions_total",
-      "Texts sent to a classifier, by outcome. Unless it is `answered`, the message passes the rule",
+      "Texts sent to a classifier, by outcome. Unless it is `answered`, the message passes the rule; `busy` because of others, it is refused with 503",
       "outcome",
       ["answered", "late", "failed", "busy"],
+    ),
+    texts: declare.counters(
+      "starling_automod_texts_total",
+      "Texts given to the auto-moderation threads, by outcome. Unless it is `judged`, the message passes the rules that judge it there, or is refused with 503 if that is because of others",
+      "outcome",
+      ["judged", "late", "overloaded"],
+    ),
+    textSeconds: declare.histogram(
+      "starling_automod_text_duration_seconds",
+      "Time from a text's question to the auto-moderation threads to its answer",
+      [0.01, 0.1, 1],
+    ),
+    textsWaiting: declare.gauge("starling_automod_texts_waiting", "Texts that wait for the auto-moderation threads"),
+    unjudged: declare.counters(
+      "starling_automod_unjudged_total",
+      "Rules that a message passed without a verdict, by reason",
+      "reason",
+      ["too_expensive", "late", "overloaded"],
+    ),
+    threadsEnded: declare.counter(
+      "starling_automod_threads_ended_total",
+      "Auto-moderation threads that took too long or failed and were replaced",
     ),
   }
 }
@@ -366,22 +423,10 @@ function jobsMetrics(declare: Declare) {
   }
 }
 
-/**
- * Milliseconds between two looks at the event loop: each wakes a process that would sleep, and a
- * shorter delay is seen only now and then.
- */
-const loopResolution = 50
-
-function watchEventLoop() {
-  const loop = monitorEventLoopDelay({ resolution: loopResolution })
-  loop.enable()
-  return loop
-}
-
-function processMetrics(declare: Declare, loop: ReturnType<typeof watchEventLoop>) {
+function processMetrics(declare: Declare, loop: IntervalHistogram, loopResolutionMs: number) {
   // The monitor records the time between two looks, its own pause included, and NaN before the
   // first.
-  const delay = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - loopResolution / 1e3) || 0
+  const delay = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - loopResolutionMs / 1e3) || 0
   const loopDelay = declare.gauges(
     "starling_event_loop_delay_seconds",
     "Delay of the event loop since the last scrape",

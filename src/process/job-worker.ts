@@ -1,7 +1,8 @@
-import { join } from "node:path"
 import type { ClusterConfig } from "../../cluster.config.ts"
+import { beginLineage } from "../runtime/lineage-watch.ts"
 import { joinCluster } from "../runtime/join-cluster.ts"
 import { PresenceLookup } from "../actors/social/presence-lookup.ts"
+import { LineageNotes } from "../cluster/lineage-notes.ts"
 import { openJobConnection, openJobQueue } from "../cluster/job-queue.ts"
 import { redisKeys } from "../cluster/keys.ts"
 import type { Member } from "../cluster/members.ts"
@@ -11,6 +12,7 @@ import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { homeReplicationId } from "../cluster/replication.ts"
 import { openLocalBlobs } from "../storage/core/blobs.ts"
+import { OutlineLoads } from "../storage/communities/outline-loads.ts"
 import { openStorage } from "../storage/storage.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
 import { consumeJobs } from "../workers/consumer.ts"
@@ -43,6 +45,9 @@ export interface JobWorker {
   stop(): Promise<void>
 }
 
+/** Statements that load servers for jobs at a time: one large server is about a megabyte. */
+const maxOutlineLoads = 2
+
 /** The process for what may happen later. It owns no shards: jobs ask the actors wherever they live. */
 export async function startJobWorker(options: JobWorkerOptions): Promise<JobWorker> {
   const { self, config, topology, databaseUrl, redisUrl, redisPrefix, log, metrics } = options
@@ -57,12 +62,15 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
   await Promise.all([adding.connect(), taking.connect()])
   const queue = openJobQueue(adding, redisPrefix, clock.now)
 
+  const lineage = await beginLineage(new LineageNotes(adding, redisPrefix), storage, log)
+  const origin = await homeReplicationId(adding, storage.placement.redisOrigin)
   const cluster = await joinCluster({
     self,
     predecessor: options.predecessor,
     connect: connector(redisUrl, self.id),
-    keys: redisKeys(redisPrefix, await homeReplicationId(adding, storage.placement.redisOrigin)),
+    keys: redisKeys(redisPrefix, origin, lineage.name),
     storage,
+    lineage,
     topology: { ...topology, resumeWindowMs: topology.gateway.resumeWindowMs },
     clock,
     log,
@@ -79,12 +87,13 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     publicUrl: config.publicUrl,
     log,
   })
-  const blobs = openLocalBlobs(join(config.dataDir, "files"))
+  const blobs = openLocalBlobs(config.filesDir)
   const tools = {
     ask: cluster.ask,
     storage,
     presences: new PresenceLookup({ ...cluster, timing: topology.presence, clock }),
     massNotifications: new Set<string>(),
+    outlines: new OutlineLoads({ source: storage.servers, maxConcurrent: maxOutlineLoads, clock }),
     blobs,
     mailer,
     now: clock.now,

@@ -32,7 +32,7 @@ export interface OperatorRequestsOptions {
 /** Users whose sessions are ended between two looks at whether the request is still ours. */
 const batch = 200
 /** Of them, how many actors are asked at once. */
-const atOnce = 16
+const batchSize = 16
 
 /** The worker was so slow that another may do the same by now, or what was asked after it. */
 class TakenOver extends Error {}
@@ -256,8 +256,8 @@ export class OperatorRequests {
         continue
       }
       let isNobodyThere = false
-      for (let i = 0; i < users.length && !this.#isStopped && !isNobodyThere; i += atOnce) {
-        const asked = users.slice(i, i + atOnce)
+      for (let i = 0; i < users.length && !this.#isStopped && !isNobodyThere; i += batchSize) {
+        const asked = users.slice(i, i + batchSize)
         const endings = await Promise.all(asked.map(user => this.#endSessions(user, until_id)))
         for (const ending of endings)
           if (ending === "failed") failed++

@@ -15,7 +15,7 @@ import { DeadWorkers } from "./primary/dead-workers.ts"
 import { Processes, type Role } from "./primary/processes.ts"
 import { say } from "./primary/say.ts"
 import { secretKeyOf } from "./primary/secret-key.ts"
-import { checkRedis, connectRedis, patiently, placeOf, startServices } from "./primary/services.ts"
+import { checkRedis, connectRedis, retryWhileStarting, hostsOf, startServices } from "./primary/services.ts"
 import { migrate } from "../storage/core/migrate.ts"
 import { openStorage } from "../storage/storage.ts"
 
@@ -29,7 +29,7 @@ export interface PrimaryOptions {
 }
 
 /** Milliseconds that an earlier run is given to free the port. */
-const portPatience = 4_000
+const portTimeoutMs = 4_000
 
 /**
  * The primary: readies the services, forks the processes and replaces those that end. No client ever reaches it.
@@ -96,11 +96,11 @@ async function start(
   const [databaseUrl, givenRedis] = await startServices(options, ending, stops)
   ending.check()
 
-  const applied = await patiently("PostgreSQL", databaseUrl, ending, () => migrate(databaseUrl))
+  const applied = await retryWhileStarting("PostgreSQL", databaseUrl, ending, () => migrate(databaseUrl))
   if (applied.length > 0) say(`migrated the database: ${applied.join(", ")}`)
-  const { redis, redisUrl } = await patiently("Redis", givenRedis, ending, () => connectRedis(givenRedis, log))
+  const { redis, redisUrl } = await retryWhileStarting("Redis", givenRedis, ending, () => connectRedis(givenRedis, log))
   stops.push(async () => redis.disconnect())
-  await checkRedis(redis, `Redis at ${placeOf(givenRedis)}`)
+  await checkRedis(redis, `Redis at ${hostsOf(givenRedis)}`)
 
   const storage = openStorage({ ...topology.storage, readConnections: 1, url: databaseUrl, name: "starling primary" })
   stops.push(() => storage.close())
@@ -138,7 +138,7 @@ async function start(
  * @returns the port, a free one for 0
  */
 async function claimPort({ host, port }: Config, ending: Ending): Promise<number> {
-  for (const until = Date.now() + portPatience; ; await sleep(100)) {
+  for (const until = Date.now() + portTimeoutMs; ; await sleep(100)) {
     ending.check()
     const probe = createServer()
     try {

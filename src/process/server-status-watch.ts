@@ -27,7 +27,8 @@ export class ServerStatusWatch implements ServiceView {
   #facts: ServiceFacts
   #blocks: AddressBlocks
   #accessTokens: AccessTokens
-  #timer: Timer | undefined
+  readonly #timer: Timer
+  #isLooking = false
   #isStopped = false
   #isBlind = false
 
@@ -41,7 +42,7 @@ export class ServerStatusWatch implements ServiceView {
     this.#facts = facts
     this.#blocks = blocks
     this.#accessTokens = accessTokens
-    this.#lookLater()
+    this.#timer = options.clock.every(options.everyMs, () => this.#lookAgain())
   }
 
   /** Resolves when everything is known. */
@@ -74,20 +75,22 @@ export class ServerStatusWatch implements ServiceView {
 
   stop(): void {
     this.#isStopped = true
-    this.#timer?.stop()
+    this.#timer.stop()
   }
 
-  #lookLater(): void {
-    if (this.#isStopped) return
-    this.#timer = this.#options.clock.after(this.#options.everyMs, () => {
-      this.#look()
-        .catch((error: unknown) => {
-          if (!this.#isBlind && !this.#isStopped)
-            this.#options.log.warn({ err: error }, "state of the service not read")
-          this.#isBlind = true
-        })
-        .finally(() => this.#lookLater())
-    })
+  /** One look at a time. */
+  #lookAgain(): void {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    this.#look()
+      .catch((error: unknown) => {
+        if (!this.#isBlind && !this.#isStopped) this.#options.log.warn({ err: error }, "state of the service not read")
+        this.#isBlind = true
+      })
+      .finally(() => {
+        this.#isLooking = false
+      })
+      .catch(() => {})
   }
 
   async #look(): Promise<void> {

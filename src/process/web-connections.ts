@@ -1,5 +1,5 @@
-import { join } from "node:path"
-import { inTurns } from "../cluster/batches.ts"
+import { inTurns } from "../std/batches.ts"
+import { LineageNotes } from "../cluster/lineage-notes.ts"
 import { openJobQueue } from "../cluster/job-queue.ts"
 import { redisKeys } from "../cluster/keys.ts"
 import { openRedis } from "../cluster/redis.ts"
@@ -7,6 +7,7 @@ import { homeReplicationId } from "../cluster/replication.ts"
 import { createTokens } from "../cluster/tokens.ts"
 import { signedAttachmentPath } from "../domain/messages/attachments.ts"
 import type { ServiceView } from "../domain/service/server-status.ts"
+import { beginLineage } from "../runtime/lineage-watch.ts"
 import { createSecrets } from "../integrations/secrets.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
 import { openLocalBlobs } from "../storage/core/blobs.ts"
@@ -28,7 +29,9 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
   const queueing = openRedis(options.redisUrl, `${self.id} jobs`, trouble("jobs"), { enableOfflineQueue: true })
   const redis = [admission, sessions, queueing]
   await Promise.all(redis.map(connection => connection.connect()))
-  const keys = redisKeys(options.redisPrefix, await homeReplicationId(admission, storage.placement.redisOrigin))
+  const lineage = await beginLineage(new LineageNotes(admission, options.redisPrefix), storage, log)
+  const origin = await homeReplicationId(admission, storage.placement.redisOrigin)
+  const keys = redisKeys(options.redisPrefix, origin, lineage.name)
   const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now())
   const searchRows = storage.openSearchIndex()
   const secrets = createSecrets(options.secretKey)
@@ -37,9 +40,10 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
     admission,
     sessions,
     keys,
+    lineage,
     jobs,
     searchRows,
-    blobs: openLocalBlobs(join(config.dataDir, "files")),
+    blobs: openLocalBlobs(config.filesDir),
     secrets,
     signedPath: (file: string, now: number) =>
       signedAttachmentPath(file, now, text => secrets.digest(text, "attachments")),

@@ -4,12 +4,13 @@ import type { Admission } from "../cluster/admission.ts"
 import { GatewaySessions } from "../cluster/gateway-sessions.ts"
 import type { Tokens } from "../cluster/tokens.ts"
 import { gatewayPath } from "../contract/pages.ts"
-import { addressOf, clientAddress, formatAddress, parseAddress, trustedProxies } from "../domain/core/client-address.ts"
+import { addressOf, clientAddress, parseAddress, trustedProxies } from "../domain/core/client-address.ts"
 import type { ServiceView } from "../domain/service/server-status.ts"
 import type { IceServersFor } from "../domain/voice/voice.ts"
 import { Gateway } from "../gateway/gateway.ts"
 import type { ClusterInside } from "../runtime/join-cluster.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
+import { unlimitedIn } from "./connection-limits.ts"
 import type { WebConnections } from "./web-connections.ts"
 import type { WebWorkerOptions } from "./web-worker-options.ts"
 
@@ -40,7 +41,10 @@ export function openGateway(app: TemplatedApp, options: WebWorkerOptions, parts:
       known: session => tokens.known(session),
       isFailedTooOften: admission.isFailedTooOften,
     },
-    topology: topology.gateway,
+    topology: {
+      ...topology.gateway,
+      connectionsPerUser: config.connectionsPerUser ?? topology.gateway.connectionsPerUser,
+    },
     presence: topology.presence,
     policy: {
       limited: config.rateLimits,
@@ -49,10 +53,10 @@ export function openGateway(app: TemplatedApp, options: WebWorkerOptions, parts:
       iceServers,
       allowedOrigins: policy.gateway_allowed_origins,
       compression: policy.gateway_compression_enabled,
-      minClientVersion: policy.min_client_version,
       tokenBinding: policy.token_binding,
+      isUnlimited: unlimitedIn(config),
       clientAddress: (peer, forwardedFor) =>
-        formatAddress(clientAddress(parseAddress(peer) ?? addressOf(new Uint8Array(4)), forwardedFor, proxies)),
+        clientAddress(parseAddress(peer) ?? addressOf(new Uint8Array(4)), forwardedFor, proxies),
     },
     service,
     clock,

@@ -6,11 +6,14 @@ import { fail, Failure } from "../contract/core/errors.ts"
 import { wireVersion } from "../contract/service/system.ts"
 import { messageOf, shownStatus, waitFor, type ServiceView } from "../domain/service/server-status.ts"
 import type { Gateway } from "../gateway/gateway.ts"
+import { unlimitedIn } from "./connection-limits.ts"
 import { createRestServer } from "../http/rest-server.ts"
 import { createClassifiers } from "../integrations/classifiers.ts"
+import { createBudgets } from "../cluster/budgets.ts"
 import { createHashing } from "../integrations/password-hashing.ts"
 import { createHealth } from "../observability/health.ts"
 import type { Log } from "../observability/log.ts"
+import type { ShardHost } from "../runtime/host-shards.ts"
 import type { Timer } from "../std/clock.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
 import { DeliveryCounts } from "../views/delivery-counts.ts"
@@ -20,7 +23,12 @@ import type { WebParts } from "./web-gateway.ts"
 import type { WebWorkerOptions } from "./web-worker-options.ts"
 
 /** The REST server of a web worker, and what it does later. */
-export function openRest(options: WebWorkerOptions, parts: WebParts, gateway: Gateway) {
+export function openRest(
+  options: WebWorkerOptions,
+  parts: WebParts,
+  gateway: Gateway,
+  host: Pick<ShardHost, "checkPublication">,
+) {
   const { config, topology, log, metrics } = options
   const { connections, cluster, presences, service, tokens, admission, iceServers } = parts
   const { storage, jobs, blobs, secrets, signedPath } = connections
@@ -41,6 +49,12 @@ export function openRest(options: WebWorkerOptions, parts: WebParts, gateway: Ga
       },
       integrations: {
         blobs,
+        budgets: createBudgets({
+          redis: connections.admission,
+          keys: connections.keys,
+          enabled: config.rateLimits,
+          metrics,
+        }),
         secrets,
         iceServers,
         classifiers: createClassifiers(config.classifiers, { log, metrics }),
@@ -53,7 +67,7 @@ export function openRest(options: WebWorkerOptions, parts: WebParts, gateway: Ga
         }),
       },
       service: {
-        health: healthOf(parts),
+        health: healthOf(parts, host),
         status: () => shownStatus(service.facts),
         accessTokens: () => service.accessTokens,
         publicUrl,
@@ -77,10 +91,12 @@ export function openRest(options: WebWorkerOptions, parts: WebParts, gateway: Ga
         tokenBinding: policy.token_binding,
         trustedProxies: config.trustedProxies,
         isBlocked: address => service.isBlocked(address),
+        isUnlimited: unlimitedIn(config),
         maintenance: () => maintenanceOf(service),
+        hold: () => cluster.view.doubt,
       },
       pages: pagesOf(options),
-      limits: topology.http,
+      limits: config.rateLimits ? topology.http : { ...topology.http, pages: { requestsPerMinute: Infinity } },
       corsAllowedOrigins: policy.cors_allowed_origins,
       metrics,
     },
@@ -107,12 +123,14 @@ function deferredWork(log: Log) {
   }
 }
 
-const healthOf = ({ connections, cluster }: WebParts) =>
+const healthOf = ({ connections, cluster }: WebParts, host: Pick<ShardHost, "checkPublication">) =>
   createHealth(
     {
       postgres: () => connections.storage.placement.ping(),
       redis: () => connections.admission.ping().then(() => {}),
       membership: () => cluster.check(),
+      lineage: () => cluster.checkLineage(),
+      publication: () => host.checkPublication(),
     },
     { timeoutMs: 1_000, cacheMs: 500 },
   )

@@ -1,15 +1,17 @@
 import { createHmac } from "node:crypto"
 import uWebSockets, { type TemplatedApp } from "uWebSockets.js"
-import { hostActors } from "../actors/host-actors.ts"
+import { createActorParts, hostActors } from "../actors/host-actors.ts"
 import { SearchIndex } from "../actors/messages/search-index.ts"
 import { PresenceLookup } from "../actors/social/presence-lookup.ts"
 import { createAdmission } from "../cluster/admission.ts"
 import { connector } from "../cluster/redis.ts"
 import { iceServersFor } from "../domain/voice/voice.ts"
 import type { Gateway } from "../gateway/gateway.ts"
+import { createTextJudge } from "../integrations/text-judge.ts"
 import type { ShardHost } from "../runtime/host-shards.ts"
 import { joinCluster, type Cluster, type ClusterInside } from "../runtime/join-cluster.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
+import { countAccepted, idleConnectionMs } from "./connection-limits.ts"
 import { OperatorRequests } from "./operator-requests.ts"
 import { ServerStatusWatch } from "./server-status-watch.ts"
 import { connectWebWorker, tokensOf, type WebConnections } from "./web-connections.ts"
@@ -32,9 +34,6 @@ export interface WebWorker {
   stop(): Promise<void>
 }
 
-/** uWebSockets.js ends a connection on which nothing came for that long, at the latest. */
-const idleConnectionMs = 12_000
-
 /** A web worker: REST and gateway on one port, the actors of its shards, its delivery log. */
 export async function startWebWorker(options: WebWorkerOptions): Promise<WebWorker> {
   const { self, log } = options
@@ -44,10 +43,10 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const parts = partsOf(options, connections, cluster, service)
 
   const app = uWebSockets.App()
-  const accepted = countAccepted(app)
+  const accepted = countAccepted(app, options)
   const gateway = openGateway(app, options, parts)
-  const { host, searchIndex } = hostShards(options, parts, gateway)
-  const { server: rest, stopDeferred } = openRest(options, parts, gateway)
+  const { host, searchIndex, texts } = hostShards(options, parts, gateway)
+  const { server: rest, stopDeferred } = openRest(options, parts, gateway, host)
   rest.register(app)
 
   await host.start()
@@ -60,6 +59,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     service.stop()
     requests.stop()
     await host.stop()
+    await texts.stop()
     searchIndex.stop()
     await connections.close()
   }
@@ -94,13 +94,15 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   }
 }
 
-const join = (options: WebWorkerOptions, { keys, storage }: WebConnections) =>
+const join = (options: WebWorkerOptions, { admission, sessions, keys, lineage, storage }: WebConnections) =>
   joinCluster({
     self: options.self,
     predecessor: options.predecessor,
     connect: connector(options.redisUrl, options.self.id),
+    otherConnections: [admission, sessions],
     keys,
     storage,
+    lineage,
     topology: { ...options.topology, resumeWindowMs: options.topology.gateway.resumeWindowMs },
     clock,
     log: options.log,
@@ -147,13 +149,13 @@ function partsOf(
       limits: policy.rate_limits,
       bypassSecret: policy.rate_limit_bypass_secret,
     }),
-    iceServers: user => iceServersFor(policy, user, clock.now(), hmac),
+    iceServers: (user, use) => iceServersFor(policy, { user, isInCall: use === "call", nowMs: clock.now() }, hmac),
   }
 }
 
 /** Hosts the actors of this worker's shards; what they publish and what becomes of the cluster reaches the gateway. */
 function hostShards(
-  { config: { policy }, topology, log, onOver }: WebWorkerOptions,
+  { config: { policy }, topology, log, metrics, onOver }: WebWorkerOptions,
   { connections, cluster, tokens }: WebParts,
   gateway: Gateway,
 ) {
@@ -166,8 +168,11 @@ function hostShards(
     log,
   })
   cluster.signals.on("logItems", items => gateway.takeItems(items))
-  const host = hostActors(cluster, {
+  cluster.streams.holdWhile(() => gateway.isFull)
+  const texts = createTextJudge({ log, metrics })
+  const parts = createActorParts(cluster, {
     storage: connections.storage,
+    texts,
     jobs: connections.jobs,
     signedPath: connections.signedPath,
     revoke: sessions => tokens.revoke(sessions),
@@ -177,6 +182,7 @@ function hostShards(
     onPresences: changes => gateway.takePresences(changes),
     presence: topology.presence,
   })
+  const host = hostActors(cluster, parts)
   cluster.signals.on("death", () => gateway.noteDeath())
   let isOver = false
   cluster.signals.on("over", why => {
@@ -184,17 +190,7 @@ function hostShards(
     isOver = true
     onOver(why)
   })
-  return { host, searchIndex }
-}
-
-/** Counts the connections that are open and have not become a WebSocket, and those that ever became one. */
-function countAccepted(app: TemplatedApp): () => number {
-  let accepted = 0
-  // 1 for a connection that comes, -1 for one that goes and has not become a WebSocket.
-  app.filter((_, change) => {
-    accepted += Math.sign(Number(change))
-  })
-  return () => accepted
+  return { host, searchIndex, texts }
 }
 
 const listen = (app: TemplatedApp, { host, port }: WebWorkerOptions["listen"]) =>

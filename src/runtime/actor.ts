@@ -25,8 +25,6 @@ export interface Tell {
   readonly input: unknown
   /** Of what passes: it is told at most once, without a row. */
   readonly isEphemeral?: true
-  /** It passes on an event: until it has arrived, no id of this moment counts as arrived. */
-  readonly isRelay?: true
   /** The messages that the event that it passes on is about. */
   readonly about?: MessageRefs
 }
@@ -85,6 +83,24 @@ export interface Effects<Home, Reply> {
   readonly reply: Reply
 }
 
+/**
+ * Instead of effects: a turn that needs to know what takes too long to find out within a turn. A lookup of the runtime's
+ * user finds it out, other turns of the home go on meanwhile, and the turn is taken again with the answer.
+ */
+export interface LookUpFirst {
+  /** Named here: see `Lookup`. */
+  readonly lookUp: string
+  readonly question: unknown
+}
+
+/**
+ * Instead of effects: a turn that finds that it takes facts that it did not need before. They are not known yet; they are
+ * loaded, and the turn is taken again.
+ */
+export interface LoadFirst<Home> {
+  readonly load: readonly Need<Home>[]
+}
+
 /** When a turn happens, and where the ids of what it makes come from. */
 export interface Moment {
   /** Unix milliseconds. Held still within the turn. */
@@ -93,12 +109,20 @@ export interface Moment {
   readonly newId: () => Snowflake
 }
 
-export interface TurnContext<Home, State> extends Moment {
+/** A turn under way. What it was given to write counts only if it does not refuse. */
+export interface Turn extends Moment {
+  /** Adds a row to what the turn writes, behind the rows of its effects: a record of what it did. */
+  readonly write: (row: Write) => void
+}
+
+export interface TurnContext<Home, State> extends Turn {
   /** The actor's own part of its home. */
   readonly state: Readonlied<State>
   readonly home: Readonlied<Home>
   /** Where anybody who is told may read a file of a message, for a day from now. */
   readonly linkTo: (file: string) => string
+  /** The answer to the question of the turn before, which asked for a lookup. */
+  readonly answer?: unknown
 }
 
 /** A command: loads what it `needs`, then decides in one synchronous turn that awaits nothing. */
@@ -115,13 +139,16 @@ export interface Command<Home, State, Input, Reply> {
   ) => readonly Need<Home>[]
   /** A tell that is for the home's listeners and for what the home remembers: without listeners it is done without waking the home. */
   readonly forListeners?: boolean
-  readonly turn: (context: TurnContext<Home, State>, input: Input) => Effects<Home, Reply>
+  readonly turn: (
+    context: TurnContext<Home, State>,
+    input: Input,
+  ) => Effects<Home, Reply> | LookUpFirst | LoadFirst<Home>
 }
 
 /** A command that makes its home. Its id is made before the turn. */
 export interface Creation<Home, Input, Reply> {
   readonly create: (
-    context: Moment & { readonly id: Snowflake },
+    context: Turn & { readonly id: Snowflake },
     input: Input,
   ) => Omit<Effects<Home, Reply>, "apply"> & { readonly home: Home }
 }

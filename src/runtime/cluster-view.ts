@@ -1,11 +1,14 @@
 import type { Member, Membership } from "../cluster/members.ts"
 import type { Clock } from "../std/clock.ts"
+import type { LineageWatch } from "./lineage-watch.ts"
 
 /** What this worker knows of the others. Every part of the program asks here, so that a word has one meaning. */
 export interface ClusterView {
   readonly self: Member
   /** Whether this worker may decide anything: its last renewal is young enough. */
   readonly serving: boolean
+  /** Pending while it is not known whether PostgreSQL has what it had: before that nothing is decided (LOSS1). */
+  readonly doubt: Promise<void> | undefined
   /** Milliseconds in which Redis was seen to be there, and to be the same. */
   readonly wellForMs: number
   /** Every member that is not known to be dead, this one included. */
@@ -68,10 +71,17 @@ export class DeadWorkers {
   }
 }
 
-export const clusterView = (membership: Membership, dead: DeadWorkers): ClusterView => ({
+export const clusterView = (
+  membership: Membership,
+  dead: DeadWorkers,
+  watch?: Pick<LineageWatch, "doubt">,
+): ClusterView => ({
   self: membership.self,
   get serving() {
     return membership.serving
+  },
+  get doubt() {
+    return watch?.doubt
   },
   get wellForMs() {
     return membership.wellFor

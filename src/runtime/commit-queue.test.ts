@@ -6,6 +6,7 @@ import { defineWrite } from "../storage/core/write.ts"
 import { systemClock } from "../std/system-clock.ts"
 import { Home } from "./home.ts"
 import { CommitQueue, type Publisher } from "./commit-queue.ts"
+import { RawJson, type RowItem } from "./row.ts"
 import { Shard } from "./shard.ts"
 
 const metrics = createMetrics()
@@ -17,12 +18,14 @@ function laneOf(publisher: Publisher) {
   Object.assign(refused, { code: "23505", constraint_name: "things_pkey" })
   const shard = new Shard({ number: 1, epoch: 1, lastId: undefined, lastRow: 0, positions: new Map(), interests: [] })
   const kept = new Set<string>()
+  const batches: string[][] = []
   const queue = new CommitQueue({
     lane: {
       async commit({ turns }) {
         const things = turns.flatMap(({ writes }) => writes.map(write => (write.row as { thing: string }).thing))
         if (things.some(thing => kept.has(thing))) throw refused
         for (const thing of things) kept.add(thing)
+        batches.push(things)
       },
       raise: () => Promise.resolve(),
     },
@@ -37,14 +40,14 @@ function laneOf(publisher: Publisher) {
     metrics,
   })
   const insertThing = defineWrite<{ thing: string }>("insertThing", sql => sql``, { things_pkey: "done" })
-  const keep = (thing: string) => {
+  const keep = (thing: string, items: readonly RowItem[] = []) => {
     const home = new Home("1", shard, {}, 0)
     const writes = [insertThing({ thing })]
     return new Promise((resolve, reject) =>
-      queue.add({ shard, home, writes, items: [], requestId: undefined, reply: "mine", resolve, reject }),
+      queue.add({ shard, home, writes, items, requestId: undefined, reply: "mine", resolve, reject }),
     )
   }
-  return { queue, keep }
+  return { queue, keep, batches }
 }
 
 test("who waits for the end of a batch is told, also when its only turn was refused", async () => {
@@ -74,4 +77,14 @@ test("COMMIT1: what was done before is answered when that has been published, no
   for (const published of waiting) published()
   await Promise.all([first, again])
   expect(answers).toEqual(["mine", undefined])
+})
+
+test("a batch ends with the turn with which its events reach a megabyte of UTF-8, in order and with nobody left out", async () => {
+  const { keep, batches } = laneOf({ behind: 0, publish: (_rows, published) => published() })
+  const event = (characters: number): RowItem[] => [
+    ["e", "1", { kind: "user", user: "1" }, "MESSAGE_CREATE", [], new RawJson("漢".repeat(characters))],
+  ]
+  const sizes = [100_000, 100_000, 100_000, 100_000, 1_000_000, 1, 1, 1]
+  await Promise.all(sizes.map((size, i) => keep(`${i}`, event(size))))
+  expect(batches).toEqual([["0", "1", "2", "3"], ["4"], ["5", "6", "7"]])
 })

@@ -6,7 +6,7 @@ import { isDataError } from "../storage/core/database.ts"
 import { Fenced, type Batch, type OutboxRow } from "../storage/core/lanes.ts"
 import type { Write } from "../storage/core/write.ts"
 import { type Home, HomeReloaded } from "./home.ts"
-import { rowBody, type Row, type RowAnswer, type RowItem } from "./row.ts"
+import { RawJson, rowBody, type Row, type RowAnswer, type RowItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
 import { backoffMs } from "../std/backoff.ts"
 
@@ -59,6 +59,17 @@ export interface CommitQueueOptions {
   readonly metrics: Metrics
 }
 
+/** A batch ends with the turn with which its events reach so many bytes. */
+const maxBatchBytes = 1024 * 1024
+
+const bytesOf = (waiting: Waiting): number =>
+  isBarrier(waiting)
+    ? 0
+    : waiting.items.reduce(
+        (sum, item) => item.reduce<number>((all, part) => (part instanceof RawJson ? all + part.bytes : all), sum),
+        0,
+      )
+
 const isBarrier = (waiting: Waiting): waiting is Barrier => "barrier" in waiting
 const isDecided = (waiting: Waiting): waiting is Decided => !("barrier" in waiting)
 
@@ -76,6 +87,8 @@ export class CommitQueue {
   readonly #options: CommitQueueOptions
   #waiting: Waiting[] = []
   #running = false
+  /** When something was last committed or refused while it was running. */
+  #progressAt = 0
   #wake: (() => void) | undefined
   #over = false
   #unsettled: Promise<void> | undefined
@@ -89,11 +102,18 @@ export class CommitQueue {
     return this.#unsettled
   }
 
+  /** How long nothing was committed although something waits. */
+  get stuckForMs(): number {
+    // What waits for publication is told by that.
+    return this.#running && !this.#wake ? this.#options.clock.monotonic() - this.#progressAt : 0
+  }
+
   add(waiting: Waiting): void {
     if (this.#over) return waiting.reject(unavailable("worker is ending"))
     this.#waiting.push(waiting)
     if (this.#running) return
     this.#running = true
+    this.#progressAt = this.#options.clock.monotonic()
     this.#run().catch((error: unknown) => this.#options.log.fatal({ err: error }, "group commit failed"))
   }
 
@@ -117,7 +137,9 @@ export class CommitQueue {
       while (this.#waiting.length > 0) {
         while (this.#options.publisher.behind >= this.#options.bounds.unpublishedBatches)
           await new Promise<void>(resolve => (this.#wake = resolve))
+        this.#wake = undefined
         const batch = this.#take()
+        this.#progressAt = this.#options.clock.monotonic()
         if (batch.length > 0) await this.#commit(batch)
       }
     } finally {
@@ -127,8 +149,10 @@ export class CommitQueue {
   }
 
   #take(): Waiting[] {
-    const { batch } = this.#options.bounds
-    return this.#waiting.length <= batch ? this.#waiting.splice(0) : this.#waiting.splice(0, batch)
+    const most = Math.min(this.#waiting.length, this.#options.bounds.batch)
+    let count = 0
+    for (let bytes = 0; count < most && bytes < maxBatchBytes; count++) bytes += bytesOf(this.#waiting[count]!)
+    return this.#waiting.splice(0, count)
   }
 
   async #commit(batch: readonly Waiting[]): Promise<void> {
@@ -158,6 +182,7 @@ export class CommitQueue {
   }
 
   #committed(batch: readonly Waiting[], rows: readonly Row[]): void {
+    this.#progressAt = this.#options.clock.monotonic()
     for (const row of rows) row.shard.commitRow(row.number)
     for (const waiting of batch) {
       if (isBarrier(waiting)) waiting.committed?.()

@@ -1,15 +1,17 @@
-import { NotHandled } from "../cluster/bus.ts"
 import { Interests, type Interest } from "../cluster/interests.ts"
 import type { JobQueue } from "../cluster/job-queue.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import type { Timer } from "../std/clock.ts"
 import { epochMs, idOf } from "../domain/core/snowflake.ts"
+import type { Log } from "../observability/log.ts"
+import type { Lane } from "../storage/core/lanes.ts"
 import { Homes } from "./home.ts"
 import { Host, type HostedActor } from "./host.ts"
 import type { ClusterInside } from "./join-cluster.ts"
 import { CommitQueue } from "./commit-queue.ts"
-import { Outbox } from "./outbox.ts"
-import type { EffectExtension, InterestObserver, RowSubscriber } from "./plugs.ts"
+import { Outbox, type OutboxEvents } from "./outbox.ts"
+import { PublicationWatch } from "./publication-watch.ts"
+import type { EffectExtension, InterestObserver, Lookup, RowSubscriber } from "./plugs.ts"
 import { ShardBalancer } from "./shard-balancer.ts"
 
 export interface ShardHostOptions<Source = unknown> {
@@ -26,6 +28,7 @@ export interface ShardHostOptions<Source = unknown> {
   readonly observers?: readonly InterestObserver[]
   /** By the names that turns call them. */
   readonly extensions?: Readonly<Record<string, EffectExtension>>
+  readonly lookups?: Readonly<Record<string, Lookup>>
   /** The homes of some shards whose events this worker's log takes, with the row from which it holds them. */
   readonly homeSubscriptions?: (shards: ReadonlySet<number>) => [home: Snowflake, from: number][]
 }
@@ -36,28 +39,62 @@ export interface ShardHost {
   start(): Promise<void>
   /** Gives away its shards, with nothing unfinished. */
   leave(): Promise<void>
+  /** Throws while nothing is committed or published although something waits. */
+  checkPublication(): void
   /** Ends, and leaves the cluster. */
   stop(): Promise<void>
 }
 
-/** Owns a part of the shards of the cluster and runs their actors. Before the process starts to take part. */
-export function hostShards<Source>(cluster: ClusterInside, options: ShardHostOptions<Source>): ShardHost {
-  const { signals, router, view, watermark, shards, trouble } = cluster
+/** What a worker with shards consists of. Each part holds the others that it needs. */
+export interface ShardParts {
+  readonly homes: Homes
+  readonly interests: Interests
+  readonly outbox: Outbox
+  readonly lane: Lane
+  readonly queue: CommitQueue
+  readonly host: Host
+  readonly balancer: ShardBalancer
+}
+
+/** Makes the parts. `hostShards` runs them. */
+export function createShardParts<Source>(cluster: ClusterInside, options: ShardHostOptions<Source>): ShardParts {
+  const { signals, router, view, shards, trouble } = cluster
   const { self, storage, topology, clock, log, metrics } = cluster.options
   const homes = new Homes()
   const interests = new Interests(cluster.connections.log, cluster.options.keys)
-  const outbox = openOutbox(cluster, options, interests)
-  const commits = storage.openLane(self.id, 0, 1)
+  const outbox = openOutbox(cluster, options, interests, {
+    stale(shard) {
+      log.warn({ shard: shard.number }, "append refused: another worker owns the shard")
+      host.removeShard(shard)
+    },
+    progressed: () => queue.wake(),
+  })
+  const lane = storage.openLane(self.id, 0, 1)
+  const { lineageWatch } = cluster
   const queue = new CommitQueue({
-    lane: commits,
+    lane: lineageWatch
+      ? {
+          async commit(batch) {
+            const { doubt } = lineageWatch
+            if (doubt) await doubt
+            return lane.commit(batch)
+          },
+          raise: () => lane.raise(),
+        }
+      : lane,
     publisher: outbox,
     bounds: topology.actors,
     wasWritten: (shard, number) => storage.placement.wasWritten(shard, number),
     dropHome: home => homes.drop(home),
     onDisowned: disowned => {
-      balancer.reopen(disowned).catch(noteTrouble)
+      balancer.reopen(disowned).catch(balancingTrouble(log))
     },
-    onFenced: () => signals.emit("over", "declared dead"),
+    onFenced() {
+      const end = () => signals.emit("over", "declared dead")
+      // Or PostgreSQL has never heard of it, because it was replaced by an earlier copy.
+      if (lineageWatch) lineageWatch.confirm().then(end, end)
+      else end()
+    },
     clock,
     log,
     metrics,
@@ -67,13 +104,14 @@ export function hostShards<Source>(cluster: ClusterInside, options: ShardHostOpt
       actors: options.actors,
       source: options.source,
       extensions: options.extensions ?? {},
+      lookups: options.lookups ?? {},
       signedPath: options.signedPath,
     },
     homes,
     shards,
     queue,
     outbox,
-    watermark,
+    logs: cluster.logs,
     ephemeral: {
       append(worker, fields) {
         cluster.logs.appendEphemeral(worker, fields).catch(trouble("log"))
@@ -89,32 +127,43 @@ export function hostShards<Source>(cluster: ClusterInside, options: ShardHostOpt
     metrics,
   })
   const balancer = openBalancer(cluster, options, { host, outbox, interests })
-  const noteTrouble = (error: unknown) => log.warn({ err: error }, "rebalancing failed")
+  return { homes, interests, outbox, lane, queue, host, balancer }
+}
+
+const balancingTrouble = (log: Log) => (error: unknown) => log.warn({ err: error }, "rebalancing failed")
+
+/** Owns a part of the shards of the cluster and runs their actors. Before the process starts to take part. */
+export function hostShards(
+  cluster: ClusterInside,
+  { outbox, lane, queue, host, balancer }: Omit<ShardParts, "homes" | "interests">,
+): ShardHost {
+  const { signals, router, shards, trouble } = cluster
+  const { storage, topology, clock, log, metrics } = cluster.options
   router.serve({
     host,
     onMissing: shard => balancer.seek(shard),
     wasSeen: tell => storage.tells.wasSeen(tell),
   })
-  outbox.onStale(shard => {
-    log.warn({ shard: shard.number }, "append refused: another worker owns the shard")
-    host.removeShard(shard)
+  const watch = new PublicationWatch({
+    commits: queue,
+    appends: outbox,
+    notReadyAfterMs: topology.actors.notReadyAfterMs,
+    clock,
+    log,
   })
-  outbox.onProgress(() => queue.wake())
+  metrics.outbox.stuckSeconds.from(() => watch.stuckForMs / 1000)
   metrics.outbox.unconfirmed.from(() => outbox.unconfirmed)
   signals.on("over", () => queue.end())
   signals.on("failover", () => outbox.doubt())
   signals.on("ownersChanged", rows => balancer.noteOwners(rows))
   signals.on("membersChanged", () => {
-    balancer.balance().catch(noteTrouble)
+    balancer.balance().catch(balancingTrouble(log))
   })
 
   let tidying: Timer | undefined
   return {
     async start() {
       await cluster.start()
-      // After everybody has ended at once nobody but PostgreSQL knows up to when ids were spoken for.
-      const bound = await storage.deliveries.takeBound(self.id)
-      if (bound !== undefined) watermark.beginAfter(bound)
       await balancer.start()
       // Of those that died when nobody was left to see it; by then nobody can come back for their logs.
       const left = await storage.placement.dead()
@@ -123,7 +172,9 @@ export function hostShards<Source>(cluster: ClusterInside, options: ShardHostOpt
       })
     },
     leave: () => balancer.leave(),
+    checkPublication: () => watch.check(),
     async stop() {
+      watch.stop()
       balancer.stop()
       // What is asked from elsewhere goes on to the next owner.
       for (const shard of shards.values()) host.removeShard(shard)
@@ -133,7 +184,7 @@ export function hostShards<Source>(cluster: ClusterInside, options: ShardHostOpt
       host.stop()
       tidying?.stop()
       await cluster.stop()
-      await commits.close()
+      await lane.close()
     },
   }
 }
@@ -142,16 +193,21 @@ async function dropLogs({ logs }: ClusterInside, workers: readonly string[]): Pr
   for (const worker of workers) await logs.drop(worker)
 }
 
-function openOutbox(cluster: ClusterInside, options: Omit<ShardHostOptions, "actors">, interests: Interests): Outbox {
-  const { logs, view, dead, shards, router } = cluster
+function openOutbox(
+  cluster: ClusterInside,
+  options: Omit<ShardHostOptions, "actors">,
+  interests: Interests,
+  events: OutboxEvents,
+): Outbox {
+  const { logs, shards, router } = cluster
   const { storage, topology, clock, log, metrics } = cluster.options
   return new Outbox({
     logs,
     interests,
     shards,
-    view,
-    dead,
+    cluster,
     store: storage.placement,
+    events,
     targets: {
       tell: tell => router.tell(tell),
       addJob: job => options.jobs.add(job),
@@ -183,13 +239,13 @@ function openBalancer(
     logs,
     interests,
     store: storage.placement,
-    doubtfulLogs: async () => {
-      const died = await storage.placement.diedLately()
-      const later = died.filter(worker => keys.isLater(logs.at(worker)))
-      const exist = await Promise.all(later.map(worker => logs.exists(worker)))
-      return later.filter((_, i) => exist[i])
-    },
     peers: {
+      async doubtfulLogs() {
+        const died = await storage.placement.diedLately()
+        const later = died.filter(worker => keys.isLater(logs.at(worker)))
+        const exist = await Promise.all(later.map(worker => logs.exists(worker)))
+        return later.filter((_, i) => exist[i])
+      },
       askInterests: interestAsker(cluster, options.homeSubscriptions ?? (() => [])),
       announce: rows => notifyOthers("owners", rows),
       async announceLeaving() {
@@ -215,18 +271,18 @@ function interestAsker(
   homeSubscriptions: NonNullable<ShardHostOptions["homeSubscriptions"]>,
 ): (shards: readonly number[]) => Promise<readonly Interest[]> {
   type Served = [home: Snowflake, from: number][]
-  bus.handle<{ shards: number[] }, Served>("servedHomes", async ({ shards }) => homeSubscriptions(new Set(shards))) // words: its name on the wire
+  bus.handle<{ shards: number[] }, Served>("homeSubscriptions", async ({ shards }) =>
+    homeSubscriptions(new Set(shards)),
+  )
   const ask = async (worker: string, shards: readonly number[]): Promise<Interest[]> => {
     while (view.isLiving(worker)) {
       try {
         const homes =
           worker === view.self.id
             ? homeSubscriptions(new Set(shards))
-            : await bus.request<Served>(worker, "servedHomes", { shards }, 1_000) // words: its name on the wire
+            : await bus.request<Served>(worker, "homeSubscriptions", { shards }, 1_000)
         return homes.map(([home, from]) => ({ home, worker, from }))
-      } catch (error) {
-        // A version that does not know the question has told Redis all.
-        if (error instanceof NotHandled) return []
+      } catch {
         await clock.sleep(50)
       }
     }

@@ -8,13 +8,23 @@ import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Write } from "../storage/core/write.ts"
 import { markTell } from "../storage/core/tells.ts"
-import type { ActorKind, Command, Creation, Effects, HomeKind, Publication, Tell } from "./actor.ts"
+import type {
+  ActorKind,
+  Command,
+  Creation,
+  Effects,
+  HomeKind,
+  LoadFirst,
+  LookUpFirst,
+  Publication,
+  Tell,
+} from "./actor.ts"
 import type { ClusterView } from "./cluster-view.ts"
 import { HomeReloaded, Home, type Homes } from "./home.ts"
 import type { CommitQueue } from "./commit-queue.ts"
-import type { IdWatermark } from "./id-watermark.ts"
+import type { DeliveryLogs, LogPlaces } from "../cluster/delivery-log.ts"
 import type { Outbox, SentTell } from "./outbox.ts"
-import type { EffectExtension } from "./plugs.ts"
+import type { EffectExtension, Lookup } from "./plugs.ts"
 import { toItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
 
@@ -48,6 +58,8 @@ export interface HostedApplication {
   readonly source: unknown
   /** By the names that turns call them. */
   readonly extensions: Readonly<Record<string, EffectExtension>>
+  /** By the names that turns call them. */
+  readonly lookups: Readonly<Record<string, Lookup>>
   /** Where a file of a message may be read by those who are told, for a day from `now`. */
   readonly signedPath: (file: string, now: number) => string
 }
@@ -65,11 +77,11 @@ export interface HostOptions {
   readonly homes: Homes
   /** The shards of this worker, by number. */
   readonly shards: Map<number, Shard>
-  readonly queue: CommitQueue
-  readonly outbox: Outbox
-  readonly watermark: IdWatermark
+  readonly queue: Pick<CommitQueue, "add" | "unsettled">
+  readonly outbox: Pick<Outbox, "touch" | "dropInterest" | "notified" | "isWhole">
+  readonly logs: Pick<DeliveryLogs, "places">
   readonly ephemeral: EphemeralTargets
-  readonly view: Pick<ClusterView, "serving">
+  readonly view: Pick<ClusterView, "serving" | "doubt">
   readonly bounds: {
     readonly mailbox: number
     readonly homes: number
@@ -81,6 +93,12 @@ export interface HostOptions {
   readonly log: Log
   readonly metrics: Metrics
 }
+
+/**
+ * What an owner says of a shard: up to which row its logs hold everything, and in which Redis they are. A worker of the
+ * version before does not say where.
+ */
+export type Registration = readonly [shard: number, row: number, places?: LogPlaces]
 
 /**
  * The actors of this worker: loads their homes, gives each command its turn, and hands what was decided to the lane. It keeps:
@@ -138,6 +156,8 @@ export class Host {
     const { clock, bounds } = this.#options
     let suspect = false
     for (;;) {
+      const { doubt } = this.#options.view
+      if (doubt) await doubt
       if (!this.#options.view.serving) throw unavailable("worker is not serving") // HOST3
       const shard = this.#shards.get(onShard ?? shardOf(envelope.id!))
       if (!shard || shard.closing) throw new ShardMoved()
@@ -184,39 +204,49 @@ export class Host {
   }
 
   #create(shard: Shard, command: Creation<unknown, unknown, unknown>, envelope: CommandEnvelope): Promise<unknown> {
-    const { clock, watermark } = this.#options
+    const { clock } = this.#options
     const now = clock.now()
-    const id = shard.newId(watermark.moment(now))
-    const effects = command.create({ id, now, newId: () => shard.newId(watermark.moment(now)) }, envelope.input)
+    const id = shard.newId(now)
+    const records: Write[] = []
+    const effects = command.create(
+      { id, now, newId: () => shard.newId(now), write: row => void records.push(row) },
+      envelope.input,
+    )
     const home = new Home(id, shard, effects.home, clock.monotonic())
     this.#homes.set(id, home)
     this.#options.metrics.homes.activations.inc()
-    return this.#decide(home, effects, envelope, now)
+    return this.#decide(home, withRecords(effects, records), envelope)
   }
 
-  async #find(
+  /** A home that is in memory takes its turn without a wait before it. */
+  #find(
     shard: Shard,
     actor: AnyActor,
     command: Command<unknown, unknown, unknown, unknown>,
     envelope: CommandEnvelope,
   ): Promise<unknown> {
     const id = envelope.id!
-    const homeId = actor.homeOf ? (this.#homeIds.get(id) ?? (await this.#homeIdOf(actor, id))) : id
+    const homeId = actor.homeOf ? this.#homeIds.get(id) : id
+    const home = homeId === undefined ? undefined : this.#homes.get(homeId)
+    return home
+      ? this.#turn(home, actor, command, envelope, id)
+      : this.#findElsewhere(shard, actor, command, envelope, homeId)
+  }
+
+  async #findElsewhere(
+    shard: Shard,
+    actor: AnyActor,
+    command: Command<unknown, unknown, unknown, unknown>,
+    envelope: CommandEnvelope,
+    known: Snowflake | undefined,
+  ): Promise<unknown> {
+    const id = envelope.id!
+    const homeId = known ?? (await this.#homeIdOf(actor, id))
     if (homeId === undefined) throw fail(actor.missing)
     if (command.forListeners && !shard.interests.has(homeId) && !this.#homes.has(homeId)) return undefined
     const home = this.#homes.get(homeId) ?? (await this.#load(shard, actor.home, homeId))
     if (home === undefined) throw fail(actor.missing)
-    if (home.waiting >= this.#options.bounds.mailbox) {
-      this.#options.metrics.homes.mailboxFull.inc()
-      throw unavailable("home is full")
-    }
-    home.usedAt = this.#options.clock.monotonic()
-    home.waiting++
-    try {
-      return await this.#turn(home, actor, command, envelope, id)
-    } finally {
-      home.waiting--
-    }
+    return this.#turn(home, actor, command, envelope, id)
   }
 
   async #turn(
@@ -226,57 +256,82 @@ export class Host {
     envelope: CommandEnvelope,
     id: Snowflake,
   ): Promise<unknown> {
-    const { application, clock, watermark } = this.#options
-    let hasRoom = false
-    for (;;) {
-      if (home.dropped) throw new HomeReloaded()
-      const state = actor.find(home.state, id)
-      if (state === undefined)
-        return this.#afterCommit(home, () => {
-          throw fail(actor.missing)
+    if (home.waiting >= this.#options.bounds.mailbox) {
+      this.#options.metrics.homes.mailboxFull.inc()
+      throw unavailable("home is full")
+    }
+    home.usedAt = this.#options.clock.monotonic()
+    home.waiting++
+    const { application, clock } = this.#options
+    let hasWaited = false
+    let answer: unknown
+    try {
+      for (;;) {
+        if (home.dropped) throw new HomeReloaded()
+        const state = actor.find(home.state, id)
+        if (state === undefined)
+          return await this.#afterCommit(home, () => {
+            throw fail(actor.missing)
+          })
+        // Once: what one command needs may be too much by itself.
+        if (!hasWaited && home.overfull) {
+          await home.whenClean()
+          hasWaited = home.clean
+          if (hasWaited) home.forgetOldFacts()
+          continue
+        }
+        const needs = command.needs?.(envelope.input, {
+          id,
+          state,
+          home: home.state,
+          suspect: envelope.suspect ?? false,
         })
-      // Once: what one command needs may be too much by itself.
-      if (!hasRoom && home.overfull) {
-        await home.whenClean()
-        hasRoom = home.clean
-        if (hasRoom) home.forgetOldFacts()
-        continue
+        const loads = needs && home.loadMissing(needs, application.source, clock.now())
+        if (loads) {
+          await loads
+          continue
+        }
+        if (home.shard.closing) throw new ShardMoved() // HOST3
+        if (!this.#options.view.serving) throw unavailable("worker is not serving") // HOST3
+        const now = clock.now()
+        const records: Write[] = []
+        let effects: Effects<unknown, unknown> | LookUpFirst | LoadFirst<unknown>
+        try {
+          effects = command.turn(
+            {
+              state,
+              home: home.state,
+              now,
+              newId: () => home.shard.newId(now),
+              write: row => void records.push(row),
+              linkTo: file => application.signedPath(file, now),
+              answer,
+            },
+            envelope.input,
+          )
+        } catch (error) {
+          if (error instanceof Failure) this.#options.metrics.homes.refusals.of(error.code).inc()
+          return await this.#afterCommit(home, () => {
+            throw error
+          })
+        }
+        // What it recorded before it asked is recorded again when it is taken again.
+        if ("load" in effects) {
+          const found = home.loadMissing(effects.load, application.source, now)
+          if (!found) throw new Error("the turn asked for facts that it has")
+          await found
+          continue
+        }
+        if ("lookUp" in effects) {
+          answer = await application.lookups[effects.lookUp]!.find(home.id, effects.question as never)
+          continue
+        }
+        const reply = await this.#decide(home, withRecords(effects, records), envelope)
+        const { settled } = effects
+        return settled && !envelope.tell ? await this.#settled(home, settled, reply) : reply
       }
-      const needs = command.needs?.(envelope.input, {
-        id,
-        state,
-        home: home.state,
-        suspect: envelope.suspect ?? false,
-      })
-      const loads = needs && home.loadMissing(needs, application.source, clock.now())
-      if (loads) {
-        await loads
-        continue
-      }
-      if (home.shard.closing) throw new ShardMoved() // HOST3
-      if (!this.#options.view.serving) throw unavailable("worker is not serving") // HOST3
-      const now = clock.now()
-      let effects: Effects<unknown, unknown>
-      try {
-        effects = command.turn(
-          {
-            state,
-            home: home.state,
-            now,
-            newId: () => home.shard.newId(watermark.moment(now)),
-            linkTo: file => application.signedPath(file, now),
-          },
-          envelope.input,
-        )
-      } catch (error) {
-        if (error instanceof Failure) this.#options.metrics.homes.refusals.of(error.code).inc()
-        return this.#afterCommit(home, () => {
-          throw error
-        })
-      }
-      const reply = this.#decide(home, effects, envelope, now)
-      const { settled } = effects
-      return settled && !envelope.tell ? reply.then(known => this.#settled(home, settled, known)) : reply
+    } finally {
+      home.waiting--
     }
   }
 
@@ -292,40 +347,31 @@ export class Host {
     return answer()
   }
 
-  #decide(home: Home, effects: Effects<unknown, unknown>, envelope: CommandEnvelope, now: number): Promise<unknown> {
-    const { watermark } = this.#options
+  #decide(home: Home, effects: Effects<unknown, unknown>, envelope: CommandEnvelope): Promise<unknown> {
     const publish = effects.publish ?? []
-    const stored = publish.filter(isStored)
+    const stored = publish.every(isStored) ? publish : publish.filter(isStored)
     for (const worker of effects.interest ?? []) this.#addInterest(home.shard, home.id, worker)
-    const sendEphemeral = () => {
-      if (stored.length < publish.length) this.#sendEphemeral(home, publish)
-    }
     effects.remember?.(home.state)
-    const writes: Write[] = [...(effects.write ?? [])]
+    let writes = effects.write ?? []
     if (envelope.tell)
-      writes.push(
+      writes = [
+        ...writes,
         markTell({
           ...envelope.tell.source,
           home: home.id,
           shard: home.shard.number,
           source: envelope.tell.source.shard,
         }),
-      )
+      ]
     if (writes.length === 0 && stored.length === 0) {
-      sendEphemeral()
+      this.#sendEphemeral(home, publish)
       return this.#afterCommit(home, () => effects.reply) // HOST2
-    }
-    const extend = () => {
-      for (const { extension, value } of effects.after ?? [])
-        this.#options.application.extensions[extension]!.committed(home.id, value as never)
     }
     effects.apply?.(home.state)
     home.applied()
-    const relayed = stored.flatMap(publication =>
-      publication.kind === "tell" && publication.isRelay ? [publication.id] : [],
-    )
-    const hold = watermark.hold(now, relayed.length > 0)
-    return new Promise((resolve, reject) =>
+    return new Promise((resolve, reject) => {
+      // Nearly every turn is over with its commit.
+      const isOver = effects.after === undefined && stored === publish
       this.#options.queue.add({
         home,
         shard: home.shard,
@@ -333,23 +379,27 @@ export class Host {
         items: stored.map(publication => toItem(home.id, publication)),
         requestId: envelope.requestId,
         reply: effects.reply,
-        resolve: reply => {
-          watermark.appended(hold)
-          if (relayed.length > 0)
-            this.#options.outbox.whenNotified(home.shard.number, relayed, () => watermark.arrived(hold))
-          sendEphemeral()
-          extend()
-          resolve(reply)
-        },
-        reject: error => {
-          watermark.appended(hold)
-          watermark.arrived(hold)
-          // Nobody knows whether it was committed: looking costs little.
-          extend()
-          reject(error)
-        },
-      }),
-    )
+        resolve: isOver
+          ? resolve
+          : reply => {
+              this.#sendEphemeral(home, publish)
+              this.#extend(home, effects)
+              resolve(reply)
+            },
+        reject: isOver
+          ? reject
+          : error => {
+              // Nobody knows whether it was committed: looking costs little.
+              this.#extend(home, effects)
+              reject(error)
+            },
+      })
+    })
+  }
+
+  #extend(home: Home, { after }: Effects<unknown, unknown>): void {
+    for (const { extension, value } of after ?? [])
+      this.#options.application.extensions[extension]!.committed(home.id, value as never)
   }
 
   /** From now on a worker's log takes a home's events; saved with the next flush. */
@@ -360,12 +410,15 @@ export class Host {
 
   /**
    * Makes a worker interested in homes of a shard.
-   * @returns the number of the shard's row from which on its log holds everything, once all before it is committed and appended
+   * @returns the number of the shard's row from which on its log holds everything, once all before it is committed and
+   * appended; and where the logs are that hold it
    */
   async register(
     worker: string,
     homes: readonly (readonly [shard: number, homes: readonly Snowflake[]])[],
-  ): Promise<[shard: number, number: number][]> {
+  ): Promise<Registration[]> {
+    const { doubt } = this.#options.view
+    if (doubt) await doubt
     if (!this.#options.view.serving) throw unavailable("worker is not serving")
     const shards = homes.map(([number]) => {
       const shard = this.#shards.get(number)
@@ -384,7 +437,12 @@ export class Host {
     }
     // Another owner that has opened one of them meanwhile may have read who takes it before this was written.
     if (shards.some(shard => this.#shards.get(shard.number) !== shard)) throw new ShardMoved()
-    return from
+    return from.map(([number, row], i) => [number, row, this.#placesOf(shards[i]!, homes[i]![1])])
+  }
+
+  #placesOf(shard: Shard, homes: readonly Snowflake[]): LogPlaces {
+    if (!this.#options.outbox.isWhole) return ""
+    return this.#options.logs.places(new Set(homes.flatMap(home => [...(shard.interests.get(home)?.keys() ?? [])])))
   }
 
   /** @returns whether the shard is here to hear of it */
@@ -473,6 +531,10 @@ export class Host {
       }
   }
 }
+
+/** The rows that the turn added come behind those of its effects. */
+const withRecords = <E extends { readonly write?: readonly Write[] }>(effects: E, records: readonly Write[]): E =>
+  records.length === 0 ? effects : { ...effects, write: [...(effects.write ?? []), ...records] }
 
 function isStored(publication: Publication): boolean {
   if (publication.kind === "tell") return !publication.isEphemeral

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto"
 import { isRedisUnavailable } from "../cluster/unavailable.ts"
 import { Bus } from "../cluster/bus.ts"
 import { DeliveryLogs } from "../cluster/delivery-log.ts"
@@ -6,12 +5,11 @@ import { Directory, type ShardOwner } from "../cluster/directory.ts"
 import type { RedisKeys } from "../cluster/keys.ts"
 import { Membership, type Member } from "../cluster/members.ts"
 import type { Connect, Purpose, Redis } from "../cluster/redis.ts"
-import { onNewReplication, replicationsOf } from "../cluster/replication.ts"
+import { agreeOnReplication, onNewReplication } from "../cluster/replication.ts"
 import { WorkerStreams } from "../cluster/worker-streams.ts"
 import { fail, unavailable } from "../contract/core/errors.ts"
 import type { Clock, Timer } from "../std/clock.ts"
 import type { LogItem } from "../domain/core/log-entry.ts"
-import { idWatermarks, type IdWatermarks } from "../domain/core/id-watermark.ts"
 import { epochMs } from "../domain/core/snowflake.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
@@ -21,7 +19,7 @@ import type { placementStorage } from "../storage/core/placement.ts"
 import type { tellsStorage } from "../storage/core/tells.ts"
 import type { Ask, Create } from "./actor.ts"
 import { clusterView, DeadWorkers, type ClusterView } from "./cluster-view.ts"
-import { IdWatermark } from "./id-watermark.ts"
+import { LineageWatch, type Lineage } from "./lineage-watch.ts"
 import { Router } from "./router.ts"
 import type { Shard } from "./shard.ts"
 import { Signals } from "./signals.ts"
@@ -37,6 +35,7 @@ export interface RuntimeTopology {
     readonly sleepAfterMs: number
     readonly batch: number
     readonly unpublishedBatches: number
+    readonly notReadyAfterMs: number
     readonly outboxKeepMs: number
     readonly outboxSweepEveryMs: number
   }
@@ -54,10 +53,6 @@ export interface RuntimeTopology {
 export interface RuntimeStorage {
   readonly placement: ReturnType<typeof placementStorage>
   readonly tells: ReturnType<typeof tellsStorage>
-  readonly deliveries: {
-    /** @returns the moment up to which delivery cursors may stand; kept on in the name of this worker */
-    takeBound(worker: string): Promise<number | undefined>
-  }
   openLane(incarnation: string, lane: number, generation: number): Lane
 }
 
@@ -66,11 +61,13 @@ export interface ClusterOptions {
   /** The incarnation that serves in the same slot until this one does; it hands over and ends by itself. */
   readonly predecessor?: string | undefined
   readonly connect: Connect
+  /** Connections of this process to the same Redis that the cluster does not use itself. */
+  readonly otherConnections?: readonly Redis[]
   readonly keys: RedisKeys
   readonly storage: RuntimeStorage
+  /** Without it, PostgreSQL is taken to keep what it has committed. */
+  readonly lineage?: Lineage | undefined
   readonly topology: RuntimeTopology
-  /** Where a new home is to live; any shard, at random, unless told otherwise. */
-  readonly newShard?: () => number
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -106,14 +103,14 @@ export interface Cluster {
   readonly directory: Directory
   /** Those that this worker owns; of a job worker: none. */
   readonly shards: Map<number, Shard>
-  /** Up to when everything with an id stood in the delivery logs, as of a moment ago; undefined: not known now. */
-  idWatermarks(): IdWatermarks | undefined
   /** Whether a log can be relied on: one that was made anew after a fail-over was made by a worker that lived. */
   readonly isRealLog: (worker: string) => Promise<boolean>
   /** Takes part: reads its streams, shows itself, knows who owns what. */
   start(): Promise<void>
   /** Whether it shows itself and its log is being read. */
   check(): void
+  /** Throws until PostgreSQL is known to have what it had. */
+  checkLineage(): void
   stop(): Promise<void>
 }
 
@@ -122,7 +119,7 @@ export interface ClusterInside extends Cluster {
   readonly options: ClusterOptions
   readonly connections: Readonly<Record<Purpose, Redis>>
   readonly dead: DeadWorkers
-  readonly watermark: IdWatermark
+  readonly lineageWatch: LineageWatch | undefined
   readonly trouble: (name: string) => (error: unknown) => void
 }
 
@@ -135,32 +132,35 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
   }
   // Liveness has a connection of its own: nothing that queues may delay it.
   const open = (purpose: Purpose) => options.connect(purpose, trouble(purpose))
-  const connections = { membership: open("membership"), bus: open("bus"), log: open("log"), streams: open("streams") }
+  const connections = {
+    membership: open("membership"),
+    bus: open("bus"),
+    log: open("log"),
+    streams: open("streams"),
+    replay: open("replay"),
+  }
   await Promise.all(Object.values(connections).map(connection => connection.connect()))
 
   const signals = new Signals<ClusterSignals>()
   const shards = new Map<number, Shard>()
-  const watermark = new IdWatermark(clock)
   const bus = openBus(options, connections.bus, trouble("bus"))
-  const logs = new DeliveryLogs(connections.log, options.keys)
+  const logs = new DeliveryLogs(connections.log, connections.replay, options.keys)
   const streams = openStreams(options, { connections, bus, logs, signals, trouble: trouble("streams") })
   const membership = openMembership(options, {
     connections,
     bus,
     signals,
-    shards,
-    watermark,
     trouble: trouble("membership"),
   })
   const dead = new DeadWorkers(membership, topology.resumeWindowMs, clock)
-  const view = clusterView(membership, dead)
+  const lineageWatch = openLineageWatch(options, { shards, membership, logs, signals })
+  const view = clusterView(membership, dead, lineageWatch)
   const directory = new Directory(only => storage.placement.shards(only), clock)
   const router = new Router({
     bus,
     directory,
     view,
     askTimeoutMs: topology.bus.askTimeoutMs,
-    newShard: options.newShard ?? (() => directory.shards[randomInt(directory.shards.length)]!),
     clock,
     metrics,
   })
@@ -177,12 +177,14 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
   bus.onNotice<string>("leaving", worker => membership.noteLeaving(worker))
   bus.onNotice<string>("death", worker => membership.noteDeath(worker))
 
+  const { membership: leading, streams: blocking, ...following } = connections
+  const others = [...Object.values(following), ...(options.otherConnections ?? [])]
   let watching: Timer | undefined
   return {
     options,
     connections,
     dead,
-    watermark,
+    lineageWatch,
     trouble,
     ask: router.ask,
     create: router.create,
@@ -195,10 +197,6 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
     signals,
     directory,
     shards,
-    idWatermarks: () => {
-      const reports = membership.watermarkReports
-      return reports && idWatermarks(reports, directory.shards)
-    },
     isRealLog: realLogs(options, logs),
     async start() {
       await enrol(options)
@@ -211,21 +209,24 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
       onNewReplication(connections.bus, () => bus.doubt())
       onNewReplication(connections.log, () => signals.emit("failover"))
       await membership.start()
+      lineageWatch?.start()
       watching = clock.every(1_000, () => {
         const at = logs.at(self.id)
         logs.exists(self.id).then(exists => {
           if (!exists && at === streams.at && at === logs.at(self.id)) signals.emit("over", "its log is gone")
         }, trouble("log"))
-        reconnectStrays(connections)
+        agreeOnReplication(leading, others, blocking).catch(trouble("membership"))
       })
       await directory.loadAll()
     },
     check() {
       if (!membership.serving) throw new Error("not renewed in time")
     },
+    checkLineage: () => lineageWatch?.check(),
     async stop() {
       router.stop()
       watching?.stop()
+      lineageWatch?.stop()
       await leaveCluster(options, { membership, bus })
       bus.close()
       await streams.stop()
@@ -276,9 +277,30 @@ function openStreams(
   })
 }
 
+function openLineageWatch(
+  { self, lineage, clock, log, metrics }: ClusterOptions,
+  { shards, membership, logs, signals }: Pick<Cluster, "shards" | "membership" | "logs" | "signals">,
+): LineageWatch | undefined {
+  if (!lineage) return undefined
+  return new LineageWatch({
+    lineage,
+    worker: self.id,
+    shards,
+    isServing: () => membership.serving,
+    onLost() {
+      // Nobody comes back for it.
+      logs.drop(self.id).catch((error: unknown) => log.debug({ err: error }, "log not dropped"))
+      signals.emit("over", "PostgreSQL has lost what it had committed")
+    },
+    clock,
+    log,
+    metrics,
+  })
+}
+
 function openMembership(
   { self, keys, storage, topology, clock, log }: ClusterOptions,
-  { connections, bus, signals, shards, watermark, trouble }: Parts & Pick<ClusterInside, "shards" | "watermark">,
+  { connections, bus, signals, trouble }: Parts,
 ): Membership {
   const membership: Membership = new Membership({
     redis: connections.membership,
@@ -301,15 +323,6 @@ function openMembership(
     onChange: () => signals.emit("membersChanged"),
     onDeath: worker => signals.emit("death", worker),
     onOver: why => signals.emit("over", why),
-    watermark:
-      self.role === "web"
-        ? {
-            report: () => watermark.report(shards.values()),
-            onFirstReports(reports) {
-              if (reports.length > 0) watermark.beginAfter(Math.min(...reports.map(({ servers }) => servers)))
-            },
-          }
-        : undefined,
     trouble,
   })
   return membership
@@ -321,14 +334,6 @@ async function enrol({ self, predecessor, storage }: ClusterOptions): Promise<vo
     if (host === self.host && slot === self.slot && role === self.role && id !== predecessor)
       await storage.placement.declareDead(id)
   await storage.placement.enrol(self, 1)
-}
-
-/** A connection that was left with another Redis goes where the others are. */
-function reconnectStrays(connections: ClusterInside["connections"]): void {
-  const { membership } = connections
-  for (const connection of Object.values(connections))
-    if (!connection.isCluster && connection.status === "ready" && membership.status === "ready")
-      if (replicationsOf(connection) !== replicationsOf(membership)) connection.disconnect(true)
 }
 
 function realLogs({ keys, storage }: ClusterOptions, logs: DeliveryLogs): Cluster["isRealLog"] {

@@ -13,12 +13,17 @@ import type { RowSubscriber } from "./plugs.ts"
 import { jobOf, logFields, readRowBody, type Row, type RowItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
 import { backoffMs } from "../std/backoff.ts"
+import { append } from "../std/multi-map.ts"
 
 /** Shards whose interests are written at once. */
-const savedTogether = 128
+const saveBatchSize = 128
+/** Bytes of the parts that are appended to a log at once; one part may be larger. */
+const maxAppendBytes = 1024 * 1024
 
 /** The delivery logs of all workers, as the outbox writes to them. */
 export interface LogAppends {
+  /** Another text each time that a part of what was appended may be lost. */
+  readonly replications: string
   append(worker: string, parts: readonly LogPart[]): Promise<AppendAnswer[]>
   /** For each shard, the last number that stands in a log; undefined when there is no such log. */
   positions(worker: string): Promise<ReadonlyMap<number, number> | undefined>
@@ -54,15 +59,26 @@ interface OutboxTargets {
   renew(sessions: readonly string[]): Promise<void>
 }
 
+/** Who hears what comes of publishing. */
+export interface OutboxEvents {
+  /** Another worker has appended under a higher epoch: this one does not own the shard any more. */
+  stale(shard: Shard): void
+  /** A part of what waited has been published. */
+  progressed(): void
+}
+
 export interface OutboxOptions {
   readonly logs: LogAppends
   readonly interests: Pick<Interests, "add" | "remove" | "replace">
   /** Those of this worker, by number. */
   readonly shards: ReadonlyMap<number, Shard>
-  readonly view: Pick<ClusterView, "isDead" | "isLiving" | "wellForMs">
-  readonly dead: Pick<DeadWorkers, "isForgotten" | "note">
+  readonly cluster: {
+    readonly view: Pick<ClusterView, "isDead" | "isLiving" | "wellForMs">
+    readonly dead: Pick<DeadWorkers, "isForgotten" | "note">
+  }
   readonly store: OutboxStore
   readonly targets: OutboxTargets
+  readonly events: OutboxEvents
   readonly subscribers: readonly RowSubscriber[]
   readonly timing: { readonly keepMs: number; readonly sweepEveryMs: number }
   readonly clock: Clock
@@ -89,13 +105,17 @@ export class Outbox implements Publisher {
   readonly #options: OutboxOptions
   #waiting: Flush[] = []
   #running = false
+  /** When something last succeeded while it was running. */
+  #progressAt = 0
   /** Redis may have lost what it was sent last. */
   #isInDoubt = false
+  /** The logs are being compared with what was sent to them. */
+  #isComparing = false
+  /** All logs held what was sent to them when this was the text of `LogAppends.replications`. */
+  #comparedAt: string | undefined
   /** Interest is to be saved though nothing is published. */
   #isSaveDue = false
   #stopped = false
-  #stale: (shard: Shard) => void = () => {}
-  #progressed = () => {}
   #unconfirmed = 0
   /** With when that was by the clock, and by the time in which Redis was well. */
   readonly #confirmed: { row: Row; at: number; wellAt: number }[] = []
@@ -112,16 +132,6 @@ export class Outbox implements Publisher {
     })
   }
 
-  /** Has a function called when another worker has appended under a higher epoch: this one does not own the shard any more. */
-  onStale(listener: (shard: Shard) => void): void {
-    this.#stale = listener
-  }
-
-  /** Has a function called when a part of what waited has been published. */
-  onProgress(listener: () => void): void {
-    this.#progressed = listener
-  }
-
   get behind(): number {
     return this.#waiting.length
   }
@@ -130,7 +140,29 @@ export class Outbox implements Publisher {
     return this.#unconfirmed
   }
 
+  /** How long nothing could be appended, nor what has to stand before it be saved, although something waits. */
+  get stuckForMs(): number {
+    return this.#running ? this.#options.clock.monotonic() - this.#progressAt : 0
+  }
+
+  #noteProgress(): void {
+    this.#progressAt = this.#options.clock.monotonic()
+  }
+
+  /**
+   * Whether what was published stands in the logs of now: no part of them was lost since, or it has
+   * been sent again.
+   */
+  get isWhole(): boolean {
+    const { replications } = this.#options.logs
+    this.#comparedAt ??= replications
+    const isUnsure = this.#isInDoubt || this.#isComparing
+    if (!isUnsure && this.#comparedAt !== replications) this.doubt()
+    return !isUnsure && this.#comparedAt === replications
+  }
+
   publish(rows: readonly Row[], published: () => void): void {
+    this.#comparedAt ??= this.#options.logs.replications
     this.#unconfirmed += rows.length
     this.#waiting.push({ rows, published })
     this.#start()
@@ -139,6 +171,7 @@ export class Outbox implements Publisher {
   #start(): void {
     if (this.#running) return
     this.#running = true
+    this.#noteProgress()
     this.#run().catch((error: unknown) =>
       this.#options.log[this.#stopped ? "debug" : "fatal"]({ err: error }, "publication failed"),
     )
@@ -152,18 +185,11 @@ export class Outbox implements Publisher {
 
   /** Rows of a former owner, in order, before anything of this one. */
   republish(shard: Shard, rows: readonly OutboxRow[]): void {
-    if (rows.length === 0) {
-      shard.isPublished = true
-      shard.isNotified = true
-      return
-    }
+    if (rows.length === 0) return
     this.#options.metrics.outbox.republished.inc(rows.length)
     this.publish(
       rows.map(row => ({ shard, number: row.number, items: readRowBody(row.body).items, again: true })),
-      () => {
-        shard.isPublished = true
-        this.whenNotified(shard.number, undefined, () => (shard.isNotified = true))
-      },
+      () => {},
     )
   }
 
@@ -177,7 +203,9 @@ export class Outbox implements Publisher {
       while ((this.#waiting.length > 0 || this.#isSaveDue || this.#isInDoubt) && !this.#stopped) {
         if (this.#isInDoubt) {
           this.#isInDoubt = false
+          this.#isComparing = true
           await this.#sendAgain()
+          this.#isComparing = false
           continue
         }
         // What was committed while the last flush was out goes together.
@@ -186,8 +214,9 @@ export class Outbox implements Publisher {
         this.#isSaveDue = false
         const rows = flushes.flatMap(flush => flush.rows)
         await this.#flush(rows)
+        this.#noteProgress()
         for (const flush of flushes) flush.published()
-        this.#progressed()
+        this.#options.events.progressed()
         for (const row of rows) this.#sendElsewhere(row)
       }
     } finally {
@@ -197,7 +226,8 @@ export class Outbox implements Publisher {
 
   /** OUT4. What is lost once more meanwhile is found by the next comparison. */
   async #sendAgain(): Promise<void> {
-    const { shards, interests, targets, view, metrics, log } = this.#options
+    const { shards, interests, targets, metrics, log } = this.#options
+    const { replications } = this.#options.logs
     const owned = [...shards.values()]
     await this.#forMany(owned, shard => {
       shard.takeUnsaved()
@@ -214,8 +244,9 @@ export class Outbox implements Publisher {
     for (const row of recent)
       for (const item of row.items)
         if (item[0] === "j") await this.#untilDone("adding a job", () => targets.addJob(jobOf(item)))
-    const now = view.wellForMs
+    const now = this.#options.cluster.view.wellForMs
     for (const entry of this.#confirmed) entry.wellAt = now
+    this.#comparedAt = replications
     metrics.outbox.comparisons.inc()
     log.info({ shards: owned.length, workers: workers.size, rows: recent.length }, "Redis compared after a fail-over")
   }
@@ -240,9 +271,11 @@ export class Outbox implements Publisher {
 
   /** A living worker's log is waited for; undefined for one that makes none any more. */
   async #positionsOf(worker: string): Promise<ReadonlyMap<number, number> | undefined> {
-    const { logs, view, clock } = this.#options
+    const { logs, clock } = this.#options
+    const { view } = this.#options.cluster
     for (;;) {
       const positions = await this.#untilDone("reading positions", () => logs.positions(worker))
+      this.#noteProgress()
       if (positions || view.isDead(worker) || this.#stopped) return positions
       await this.#untilDone("asking for a death", () => this.#learnDeath(worker))
       await clock.sleep(20)
@@ -251,7 +284,8 @@ export class Outbox implements Publisher {
 
   /** Asks PostgreSQL whether a worker that does not show itself is dead; then `isDead` knows. */
   async #learnDeath(worker: string): Promise<void> {
-    const { view, dead, store } = this.#options
+    const { store } = this.#options
+    const { view, dead } = this.#options.cluster
     if (!view.isLiving(worker) && (await store.isDead(worker))) dead.note(worker)
   }
 
@@ -305,10 +339,11 @@ export class Outbox implements Publisher {
 
   /** Together, so that many shards cost one round trip, and while Redis is away one attempt is made and one line written. */
   async #forMany<T>(shards: readonly T[], save: (shard: T) => Promise<void>): Promise<void> {
-    for (let i = 0; i < shards.length; i += savedTogether)
+    for (let i = 0; i < shards.length; i += saveBatchSize)
       await this.#untilDone("saving interest", async () => {
-        const answers = await Promise.allSettled(shards.slice(i, i + savedTogether).map(save))
+        const answers = await Promise.allSettled(shards.slice(i, i + saveBatchSize).map(save))
         for (const answer of answers) if (answer.status === "rejected") throw answer.reason
+        this.#noteProgress()
       })
   }
 
@@ -339,9 +374,7 @@ export class Outbox implements Publisher {
           before,
           fields: mine,
         }
-        const parts = byWorker.get(worker)
-        if (parts) parts.push({ part, shard: row.shard })
-        else byWorker.set(worker, [{ part, shard: row.shard }])
+        append(byWorker, worker, { part, shard: row.shard })
       }
     }
     return byWorker
@@ -349,18 +382,23 @@ export class Outbox implements Publisher {
 
   /** OUT1: appends until every part stands in the log, is known to stand there, or has nobody to go to. */
   async #append(worker: string, parts: { part: LogPart; shard: Shard }[]): Promise<void> {
-    const { logs, metrics, clock, dead, view } = this.#options
+    const { logs, metrics, clock } = this.#options
+    const { view, dead } = this.#options.cluster
     let left = parts
     for (let attempt = 0; left.length > 0 && !this.#stopped; attempt++) {
       if (dead.isForgotten(worker)) return
+      const count = countWithin(left, maxAppendBytes)
+      const [now, later] = count === left.length ? [left, []] : [left.slice(0, count), left.slice(count)]
       // Known before the attempt: one that died may have made its log just before.
       const wasDead = view.isDead(worker)
       let answers: AppendAnswer[]
       try {
         answers = await logs.append(
           worker,
-          left.map(({ part }) => part),
+          now.map(({ part }) => part),
         )
+        attempt = 0
+        this.#noteProgress()
       } catch (error) {
         this.#options.log.warn({ err: error, to: worker }, "append failed")
         await clock.sleep(backoffMs(attempt, 20, 500))
@@ -370,17 +408,17 @@ export class Outbox implements Publisher {
       const again: { part: LogPart; shard: Shard }[] = []
       const broken = new Map<Shard, number>()
       for (const [i, answer] of answers.entries()) {
-        const { part, shard } = left[i]!
+        const { part, shard } = now[i]!
         metrics.log.answers[answer.is].inc()
         if (answer.is === "ok") metrics.log.appendedEvents.inc(part.fields.length / 2)
         else if (answer.is === "nolog") {
           // A living worker makes it anew, or ends.
           if (wasDead) this.dropInterest(shard, worker)
-          else again.push(left[i]!)
-        } else if (answer.is === "stale") this.#stale(shard)
+          else again.push(now[i]!)
+        } else if (answer.is === "stale") this.#options.events.stale(shard)
         else if (answer.is === "link") {
           if (!broken.has(shard)) broken.set(shard, answer.position)
-          again.push(left[i]!)
+          again.push(now[i]!)
         }
       }
       if (answers.some(({ is }) => is === "nolog")) {
@@ -389,7 +427,7 @@ export class Outbox implements Publisher {
         await clock.sleep(20)
       }
       for (const [shard, position] of broken) again.unshift(...(await this.#mend(worker, shard, position, again)))
-      left = again
+      left = later.length > 0 ? [...again, ...later] : again
     }
   }
 
@@ -505,43 +543,33 @@ export class Outbox implements Publisher {
     const target = shardOf(id)
     let ofSource = this.#tells.get(source)
     if (!ofSource) this.#tells.set(source, (ofSource = new Map()))
-    const ways = ofSource
-    const sent = (ways.get(target) ?? Promise.resolve()).then(send)
-    ways.set(target, sent)
+    const lastTells = ofSource
+    const sent = (lastTells.get(target) ?? Promise.resolve()).then(send)
+    lastTells.set(target, sent)
     return sent.finally(() => {
-      if (ways.get(target) !== sent) return
-      ways.delete(target)
-      if (ways.size === 0) this.#tells.delete(source)
+      if (lastTells.get(target) !== sent) return
+      lastTells.delete(target)
+      if (lastTells.size === 0) this.#tells.delete(source)
     })
   }
 
-  /**
-   * Calls back once what a shard has told these homes by the rows that have just been published has arrived; never if this
-   * worker ends before. Without homes: whatever it has told.
-   */
-  whenNotified(shard: number, homes: readonly string[] | undefined, arrived: () => void): void {
-    // Tells go out in the same turn of the loop, after the answers.
-    Promise.resolve()
-      .then(() => this.notified(shard, homes))
-      .then(arrived, () => {})
-  }
-
-  /** Resolves when every tell of a shard to these homes that has gone out by now has arrived; without homes: every tell. */
-  async notified(shard: number, homes?: readonly string[]): Promise<void> {
-    const ways = this.#tells.get(shard)
-    if (ways) await Promise.all(homes ? homes.flatMap(home => ways.get(shardOf(home)) ?? []) : ways.values())
+  /** Resolves when every tell of a shard to these homes that has gone out by now has arrived. */
+  async notified(shard: number, homes: readonly string[]): Promise<void> {
+    const lastTells = this.#tells.get(shard)
+    if (lastTells) await Promise.all(homes.flatMap(home => lastTells.get(shardOf(home)) ?? []))
     if (this.#stopped) throw unavailable("worker is ending")
   }
 
   #confirm(row: Row): void {
     this.#unconfirmed--
     this.#options.metrics.outbox.confirmed.inc()
-    this.#confirmed.push({ row, at: this.#options.clock.monotonic(), wellAt: this.#options.view.wellForMs })
+    this.#confirmed.push({ row, at: this.#options.clock.monotonic(), wellAt: this.#options.cluster.view.wellForMs })
   }
 
   /** OUT3; the newest row of a shard stays: it names the last id. */
   async #sweep(): Promise<void> {
-    const { clock, timing, view, store, metrics } = this.#options
+    const { clock, timing, store, metrics } = this.#options
+    const { view } = this.#options.cluster
     if (this.#isInDoubt) return
     const before = clock.monotonic() - timing.keepMs
     const wellBefore = view.wellForMs - timing.keepMs
@@ -574,4 +602,17 @@ export class Outbox implements Publisher {
       }
     }
   }
+}
+
+/** How many of the first parts hold so many bytes together; at least one. */
+function countWithin(parts: readonly { readonly part: LogPart }[], most: number): number {
+  const units = parts.reduce((sum, { part }) => part.fields.reduce((all, field) => all + field.length, sum), 0)
+  // A UTF-16 unit is three bytes at most: nearly always that is enough to know.
+  if (3 * units <= most) return parts.length
+  let bytes = 0
+  const first = parts.findIndex(({ part }, i) => {
+    for (const field of part.fields) bytes += Buffer.byteLength(field)
+    return i > 0 && bytes > most
+  })
+  return first === -1 ? parts.length : first
 }

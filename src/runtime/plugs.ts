@@ -23,3 +23,8 @@ export interface EffectExtension {
   /** A turn of this home is committed, or may have been. */
   committed(home: Snowflake, value: never): void
 }
+
+/** Answers the questions of turns that ask for it by its name. It rejects never, and has a deadline of its own. */
+export interface Lookup {
+  find(home: Snowflake, question: never): Promise<unknown>
+}

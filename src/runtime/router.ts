@@ -2,12 +2,14 @@ import { fail, unavailable } from "../contract/core/errors.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import { WorkerGone, ShardMoved, type Bus } from "../cluster/bus.ts"
 import type { Directory } from "../cluster/directory.ts"
-import type { Clock, Timer } from "../std/clock.ts"
+import type { Clock } from "../std/clock.ts"
+import { SweepWhileAny } from "../std/sweep-while-any.ts"
 import { shardOf } from "../domain/core/snowflake.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { ActorKind, Ask, AskOptions, Create, Tell } from "./actor.ts"
 import type { ClusterView } from "./cluster-view.ts"
-import type { Host } from "./host.ts"
+import type { LogPlaces } from "../cluster/delivery-log.ts"
+import type { CommandEnvelope, Host, Registration } from "./host.ts"
 import type { SentTell } from "./outbox.ts"
 
 interface AskMessage {
@@ -23,11 +25,12 @@ export interface RouterOptions {
   readonly directory: Directory
   readonly view: Pick<ClusterView, "self" | "isDead">
   readonly askTimeoutMs: number
-  /** Where a new home is to live: any shard, at random. */
-  readonly newShard: () => number
   readonly clock: Clock
   readonly metrics: Metrics
 }
+
+/** So late at most is it noticed that an answer has not come. */
+const sweepEveryMs = 100
 
 /** What a worker with shards does itself. */
 export interface LocalShards {
@@ -37,20 +40,28 @@ export interface LocalShards {
   readonly wasSeen: (tell: { shard: number; source: number; number: number; item: number }) => Promise<boolean>
 }
 
+/** Every ask of a host has the same keys, wherever it came from. */
+const envelopeOf = (
+  { actor, id, command, input }: AskMessage,
+  requestId: string | undefined,
+  deadlineMs: number,
+): CommandEnvelope => ({ actor, id, command, input, requestId, deadlineMs })
+
 /**
  * Finds the owner of an actor and asks it: here when it is here, else through the owner's inbox. When the owner has changed
- * or is gone the same request goes to the next one, under the same id, until the deadline.
+ * or is gone the same request goes to the next one, under the same id, until the deadline. It keeps:
+ *   ASK1  A command of which owners die ends two of them at most.
  */
 export class Router {
   readonly #options: RouterOptions
   readonly #waiting = new Set<{ readonly expiresAt: number; readonly reject: (error: Error) => void }>()
-  readonly #sweeper: Timer
+  readonly #sweeper: SweepWhileAny
   #local: LocalShards | undefined
   #stopped = false
 
   constructor(options: RouterOptions) {
     this.#options = options
-    this.#sweeper = options.clock.every(100, () => this.#sweep())
+    this.#sweeper = new SweepWhileAny(options.clock, sweepEveryMs, () => this.#sweep())
   }
 
   /** From now on this worker answers for its own shards, too. */
@@ -60,17 +71,14 @@ export class Router {
     const { bus, clock } = this.#options
     bus.handle<AskMessage, unknown>("ask", (message, _from, requestId, timeoutMs) =>
       this.#here(message.shard, () =>
-        host.perform(
-          { ...message, id: message.id, requestId, deadlineMs: clock.monotonic() + timeoutMs },
-          message.shard,
-        ),
+        host.perform(envelopeOf(message, requestId, clock.monotonic() + timeoutMs), message.shard),
       ),
     )
     bus.handle<SentTell, true>("tell", async tell => {
       await this.#here(shardOf(tell.id), () => this.#receive(tell))
       return true
     })
-    bus.handle<{ homes: [number, Snowflake[]][] }, [number, number][]>("register", async ({ homes }, from) =>
+    bus.handle<{ homes: [number, Snowflake[]][] }, Registration[]>("register", async ({ homes }, from) =>
       homes.length === 1 ? this.#here(homes[0]![0], () => host.register(from, homes)) : host.register(from, homes),
     )
     bus.handle<{ home: Snowflake }, string[]>("workersOf", ({ home }) =>
@@ -100,7 +108,7 @@ export class Router {
   }
 
   readonly create: Create = (actor, { type, ...input }, options) => {
-    const shard = this.#options.newShard()
+    const shard = this.#options.directory.anyShard()
     return this.#perform(
       shard,
       { actor: (actor as ActorKind<unknown, unknown, object>).kind, shard, command: type, input },
@@ -126,16 +134,16 @@ export class Router {
     await this.#perform(shardOf(id), { actor, id, shard: shardOf(id), command, input })
   }
 
-  /** Makes a worker (this one, unless told otherwise) interested in homes of one shard. @returns from which row on its log holds them */
-  register(shard: number, homes: readonly Snowflake[]): Promise<number> {
+  /** Makes this worker interested in homes of one shard. @returns from which row on its log holds them, and where the logs are that hold them */
+  register(shard: number, homes: readonly Snowflake[]): Promise<{ row: number; places: LogPlaces | undefined }> {
     const request: [number, Snowflake[]][] = [[shard, [...homes]]]
     return this.#bounded(this.#options.askTimeoutMs, async deadlineMs => {
       const [held] = await this.#atOwner(shard, deadlineMs, {
         here: async () => this.#host.register(this.#options.view.self.id, request),
-        there: (owner, left) =>
-          this.#options.bus.request<[number, number][]>(owner, "register", { homes: request }, left),
+        there: (owner, left) => this.#options.bus.request<Registration[]>(owner, "register", { homes: request }, left),
       })
-      return held![1]
+      const [, row, places] = held!
+      return { row, places }
     })
   }
 
@@ -186,12 +194,10 @@ export class Router {
     let named = requestId !== undefined
     return this.#bounded(timeoutMs, deadlineMs =>
       this.#atOwner(shard, deadlineMs, {
-        here: async () => {
+        isResentOnce: true,
+        here: () => {
           metrics.bus.localAsks.inc()
-          return this.#host.perform(
-            { ...message, id: message.id, deadlineMs, requestId: named ? id : undefined },
-            shard,
-          )
+          return this.#host.perform(envelopeOf(message, named ? id : undefined, deadlineMs), shard)
         },
         there: (owner, left) => {
           named = true
@@ -204,9 +210,15 @@ export class Router {
   async #atOwner<T>(
     shard: number,
     deadlineMs: number,
-    way: { readonly here: () => Promise<T>; readonly there: (owner: string, left: number) => Promise<T> },
+    way: {
+      readonly here: () => Promise<T>
+      readonly there: (owner: string, left: number) => Promise<T>
+      /** Whether it may be what its owner died of; then it is sent to one more owner, and no other. */
+      readonly isResentOnce?: boolean
+    },
   ): Promise<T> {
     const { directory, view, clock, metrics } = this.#options
+    let deaths = 0
     for (;;) {
       if (this.#stopped) throw unavailable("worker is ending")
       const left = deadlineMs - clock.monotonic()
@@ -220,13 +232,19 @@ export class Router {
       }
       const startedAt = clock.monotonic()
       try {
-        if (owner === view.self.id) return await this.#here(shard, way.here)
+        if (owner === view.self.id) return await way.here()
         const reply = await way.there(owner, left)
         metrics.bus.asks.answered.inc()
         metrics.bus.askSeconds.observe((clock.monotonic() - startedAt) / 1000)
         return reply
       } catch (error) {
         if (!(error instanceof ShardMoved) && !(error instanceof WorkerGone)) throw error
+        if (owner === view.self.id) this.#noteMissing(shard, error)
+        if (error instanceof WorkerGone && error.diedMeanwhile) deaths++
+        if (way.isResentOnce && deaths >= 2) {
+          metrics.bus.asks.given_up.inc()
+          throw unavailable("its owners died") // ASK1
+        }
         metrics.bus.asks.moved.inc()
         // The next owner needs a moment to take over; until then the map still names the old one.
         await directory.changed(Math.min(25, Math.max(left, 1)))
@@ -239,9 +257,14 @@ export class Router {
     try {
       return await action()
     } catch (error) {
-      if (error instanceof ShardMoved && this.#local && !this.#local.host.shard(shard)) this.#local.onMissing(shard)
+      this.#noteMissing(shard, error)
       throw error
     }
+  }
+
+  /** Somebody asked here for a shard that is not here. */
+  #noteMissing(shard: number, error: unknown): void {
+    if (error instanceof ShardMoved && this.#local && !this.#local.host.shard(shard)) this.#local.onMissing(shard)
   }
 
   /** Every ask ends: what has no answer at its deadline is refused as "not now", though it may still happen. */
@@ -250,6 +273,7 @@ export class Router {
     return new Promise<T>((resolve, reject) => {
       const waiting = { expiresAt, reject }
       this.#waiting.add(waiting)
+      this.#sweeper.begin()
       action(expiresAt).then(
         reply => {
           this.#waiting.delete(waiting)
@@ -263,7 +287,7 @@ export class Router {
     })
   }
 
-  #sweep(): void {
+  #sweep(): boolean {
     const now = this.#options.clock.monotonic()
     for (const waiting of this.#waiting)
       if (waiting.expiresAt <= now) {
@@ -271,6 +295,7 @@ export class Router {
         this.#options.metrics.bus.asks.timed_out.inc()
         waiting.reject(unavailable("no answer in time"))
       }
+    return this.#waiting.size > 0
   }
 
   /** A tell that may have come before is looked up; one that is new cannot have. */

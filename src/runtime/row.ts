@@ -30,8 +30,11 @@ export type RowItem =
 /** JSON that is not to be made again. */
 export class RawJson {
   readonly text: string
+  /** In UTF-8. */
+  readonly bytes: number
   constructor(text: string) {
     this.text = text
+    this.bytes = Buffer.byteLength(text)
   }
 }
 
@@ -44,20 +47,16 @@ export interface Row {
   readonly again: boolean
 }
 
-const withRefs = (about: MessageRefs | undefined): [] | [MessageRefs] => (about ? [about] : [])
+/** Data that is JSON already is taken as it is. */
+const jsonOf = (data: unknown): RawJson => (data instanceof RawJson ? data : new RawJson(JSON.stringify(data)))
 
 export function toItem(home: Snowflake, publication: Publication): RowItem {
   switch (publication.kind) {
-    case "event":
-      return [
-        "e",
-        home,
-        publication.audience,
-        publication.event.name,
-        publication.except,
-        new RawJson(JSON.stringify(publication.data)),
-        ...withRefs(publication.about),
-      ]
+    case "event": {
+      const { audience, event, except, about } = publication
+      const d = jsonOf(publication.data)
+      return about ? ["e", home, audience, event.name, except, d, about] : ["e", home, audience, event.name, except, d]
+    }
     case "control":
       return [
         "c",
@@ -66,15 +65,10 @@ export function toItem(home: Snowflake, publication: Publication): RowItem {
         publication.control.type,
         new RawJson(JSON.stringify(publication.control)),
       ]
-    case "tell":
-      return [
-        "t",
-        publication.actor,
-        publication.id,
-        publication.command,
-        publication.input,
-        ...withRefs(publication.about),
-      ]
+    case "tell": {
+      const { actor, id, command, input, about } = publication
+      return about ? ["t", actor, id, command, input, about] : ["t", actor, id, command, input]
+    }
     case "job":
       return ["j", publication.job, publication.data, publication.key, publication.runAtMs]
     case "revoke":
@@ -87,7 +81,14 @@ export function toItem(home: Snowflake, publication: Publication): RowItem {
 /** Answers to other workers' requests, kept with what they did. */
 export type RowAnswer = readonly [requestId: string, reply: unknown]
 
-const itemJson = (item: RowItem): string =>
+/** What is made anew is made in one call; nearly every item is an event. */
+const itemJson = (item: RowItem): string => {
+  if (item[0] !== "e") return partsJson(item)
+  const [kind, home, audience, name, except, d, about] = item
+  const head = JSON.stringify([kind, home, audience, name, except]).slice(0, -1)
+  return about ? `${head},${d.text},${JSON.stringify(about)}]` : `${head},${d.text}]`
+}
+const partsJson = (item: RowItem): string =>
   `[${item.map(part => (part instanceof RawJson ? part.text : JSON.stringify(part))).join(",")}]`
 
 export const rowBody = (items: readonly RowItem[], answers: readonly RowAnswer[]): string =>
@@ -114,7 +115,9 @@ export function logFields(
   if (item[0] === "e") {
     const [, home, audience, name, except, d, about] = item
     const { shard, number } = row
-    const header: LogHeader = ["e", shard.number, number, home, audience, name, except, ...withRefs(about)]
+    const header: LogHeader = about
+      ? ["e", shard.number, number, home, audience, name, except, about]
+      : ["e", shard.number, number, home, audience, name, except]
     return [JSON.stringify(header), d.text]
   }
   if (item[0] === "c") {

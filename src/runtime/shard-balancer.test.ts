@@ -4,8 +4,6 @@ import type { Member } from "../cluster/members.ts"
 import { silentLog } from "../observability/log.ts"
 import { createMetrics } from "../observability/metrics.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
-import type { Host } from "./host.ts"
-import type { Outbox } from "./outbox.ts"
 import type { Shard } from "./shard.ts"
 import { ShardBalancer } from "./shard-balancer.ts"
 
@@ -71,16 +69,16 @@ function scene(count = 4) {
       dead: { note() {}, takeForgotten: () => [] },
       directory,
     },
-    host: host as unknown as Host,
-    outbox: { republish() {} } as unknown as Outbox,
+    host,
+    outbox: { republish() {}, dropInterest() {} },
     logs: { positions: async () => new Map(), append: async () => [], drop: async () => {} },
     interests: {
       load: async shards => nothingKnown(shards, { list: [], isComplete: true }),
       replace: async () => {},
     },
     store,
-    doubtfulLogs: async () => [],
     peers: {
+      doubtfulLogs: async () => [],
       askInterests: async () => [],
       announce: rows => void told.push(...rows),
       async announceLeaving() {

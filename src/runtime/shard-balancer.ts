@@ -16,8 +16,13 @@ import { Shard } from "./shard.ts"
 import { append } from "../std/multi-map.ts"
 import { backoffMs } from "../std/backoff.ts"
 
-/** The other members, as the balancer speaks to them. */
+/** The other members, as the balancer speaks to them and knows of them. */
 interface BalancerPeers {
+  /**
+   * Dead workers whose logs may lack something unknown: only a Redis that no longer exists knew which homes each of them
+   * took.
+   */
+  doubtfulLogs(): Promise<readonly string[]>
   /** The interests that the living workers report themselves. */
   askInterests(shards: readonly number[]): Promise<readonly Interest[]>
   /** Tells every other member who owns these shards now. */
@@ -27,7 +32,6 @@ interface BalancerPeers {
   served(shard: number, timeoutMs: number): Promise<unknown>
 }
 
-// oxlint-disable-next-line style/few-options -- each is another object that it speaks to
 export interface ShardBalancerOptions {
   /** Who is there, and who owns what. */
   readonly cluster: {
@@ -35,8 +39,8 @@ export interface ShardBalancerOptions {
     readonly dead: Pick<DeadWorkers, "note" | "takeForgotten">
     readonly directory: Directory
   }
-  readonly host: Host
-  readonly outbox: Outbox
+  readonly host: Pick<Host, "shards" | "shard" | "addShard" | "removeShard" | "barrier">
+  readonly outbox: Pick<Outbox, "republish" | "dropInterest">
   readonly logs: Pick<DeliveryLogs, "positions" | "append" | "drop">
   /** What Redis knows of some shards, and whether that is everything. */
   readonly interests: Pick<Interests, "load" | "replace">
@@ -50,11 +54,6 @@ export interface ShardBalancerOptions {
     ) => Promise<readonly ShardOwner[]>
     readonly outbox: (shards: readonly number[]) => Promise<readonly OutboxRow[]>
   }
-  /**
-   * Dead workers whose logs may lack something unknown: only a Redis that no longer exists knew which homes each of them
-   * took.
-   */
-  readonly doubtfulLogs: () => Promise<readonly string[]>
   readonly peers: BalancerPeers
   readonly observers: readonly InterestObserver[]
   readonly timing: { readonly rebalanceEveryMs: number; readonly shardsAtATime: number }
@@ -64,9 +63,9 @@ export interface ShardBalancerOptions {
 }
 
 /** Milliseconds that a taker is given to open what it was handed, before it is handed more. */
-const takerPatience = 500
+const takerTimeoutMs = 500
 /** Milliseconds for which a worker that leaves tries again to give away what it still has. */
-const leavePatience = 3_000
+const leaveTimeoutMs = 3_000
 /** Milliseconds between two looks for shards that are asked for here and are not here. */
 const seekEveryMs = 100
 
@@ -136,7 +135,7 @@ export class ShardBalancer {
     const { host, peers, clock, log } = this.#options
     const { view } = this.#options.cluster
     this.#leaving = true
-    const until = clock.monotonic() + leavePatience
+    const until = clock.monotonic() + leaveTimeoutMs
     await this.#round?.catch(() => {})
     for (;;) {
       try {
@@ -281,7 +280,7 @@ export class ShardBalancer {
     const rowsOf = new Map<number, OutboxRow[]>(numbers.map(number => [number, []]))
     for (const row of rows) rowsOf.get(row.shard)!.push(row)
     // BAL4
-    const doubtful = unknown.size > 0 ? await this.#options.doubtfulLogs() : []
+    const doubtful = unknown.size > 0 ? await this.#options.peers.doubtfulLogs() : []
     for (const worker of doubtful)
       for (const { shard, epoch } of owned) {
         if (!unknown.has(shard)) continue
@@ -394,7 +393,7 @@ export class ShardBalancer {
   }
 
   async #isServed(shard: number): Promise<boolean> {
-    return this.#options.peers.served(shard, takerPatience).then(
+    return this.#options.peers.served(shard, takerTimeoutMs).then(
       () => true,
       () => false,
     )

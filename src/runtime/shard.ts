@@ -1,6 +1,7 @@
 import type { Snowflake } from "../contract/core/fields.ts"
 import { idOf, markOf, nextMark, type IdMark } from "../domain/core/snowflake.ts"
 import type { Interest } from "../cluster/interests.ts"
+import { append } from "../std/multi-map.ts"
 
 /** What a former owner left: where ids and numbers go on. */
 export interface ShardInheritance {
@@ -20,7 +21,7 @@ interface Answered {
 }
 
 /**
- * One of the 1,024 parts of the world, while this worker owns it: it watermark ids, numbers what it publishes, and knows who
+ * One of the 1,024 parts of the world, while this worker owns it: it makes ids, numbers what it publishes, and knows who
  * takes it. It keeps:
  *   SHARD1  Ids of a shard rise strictly, regardless of clocks and of former owners.
  *   SHARD2  Rows of the outbox are numbered without gaps.
@@ -32,9 +33,6 @@ export class Shard {
   closing = false
   /** Commands that were taken and have not ended. */
   running = 0
-  /** What a former owner left stands in the logs, and what it told has arrived. */
-  isPublished = false
-  isNotified = false
   readonly interests = new Map<Snowflake, Map<string, number>>()
   readonly #interestListeners: ((home: Snowflake) => void)[] = []
   /** The last row sent to each worker's log. */
@@ -61,9 +59,7 @@ export class Shard {
 
   noteSent(worker: string, number: number, before: number): void {
     this.sent.set(worker, number)
-    const chain = this.#chains.get(worker)
-    if (chain) chain.push({ number, before })
-    else this.#chains.set(worker, [{ number, before }])
+    append(this.#chains, worker, { number, before })
   }
 
   /** Rows up to this one are not in the outbox any more. */

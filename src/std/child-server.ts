@@ -1,7 +1,5 @@
 /**
  * A server program (PostgreSQL, Redis) that Starling runs as its own child over a folder. It keeps:
- *   CHILD1  One Starling per folder. The claim names a process and is worth nothing once that
- *           process is gone.
  *   CHILD2  No child process is orphaned: it ends when Starling dies in any way, else (both were
  *       killed) the next start ends it. An orphan is not adopted, because its old clients may still
  *       write.
@@ -9,7 +7,7 @@
  */
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
-import { open, readFile, rename, rm, stat, writeFile } from "node:fs/promises"
+import { open, readFile, rename } from "node:fs/promises"
 import { createServer } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { promisify } from "node:util"
@@ -33,49 +31,11 @@ export interface ChildServer {
   stop(): Promise<void>
 }
 
-/** CHILD1. Resolves with the release; throws when a living process holds the claim. */
-export async function claim(file: string): Promise<() => Promise<void>> {
-  const mine = `${process.pid} ${await birth(process.pid)}`
-  for (;;) {
-    try {
-      await writeFile(file, mine, { flag: "wx" })
-      return () => rm(file, { force: true })
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error
-    }
-    const held = await readFile(file, "utf8").catch(() => "")
-    const [pid, ...born] = held.split(" ")
-    if (pid && (await birth(Number(pid))) === born.join(" "))
-      throw new Error(`${file}: the folder is in use by process ${pid}; end it, or set another DATA_DIR`)
-    // Empty: its owner is about to write, or died between two instructions.
-    const written = (await stat(file).catch(() => undefined))?.mtimeMs ?? 0
-    if (held === "" && Date.now() - written < 1_000) await sleep(50)
-    else await takeAway(file, held)
-  }
-}
-
-/**
- * Two starts may see the same stale claim: the slower must not remove what the faster has put in
- * its place.
- */
-async function takeAway(file: string, stale: string): Promise<void> {
-  const aside = `${file}.${process.pid}`
-  try {
-    await rename(file, aside)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return
-    throw error
-  }
-  const found = await readFile(aside, "utf8")
-  if (found !== stale) await writeFile(file, found, { flag: "wx" })
-  await rm(aside)
-}
-
 /**
  * When a process began, in words that are worth comparing only; undefined when there is none. A pid
  * alone is reused.
  */
-async function birth(pid: number): Promise<string | undefined> {
+export async function birthOf(pid: number): Promise<string | undefined> {
   if (process.platform !== "linux") return run("ps", ["-o", "lstart=", "-p", String(pid)])
   const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
   // After the name, which may hold anything: state, …, and the start as the 20th.

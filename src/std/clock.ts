@@ -15,7 +15,7 @@ export interface Clock {
   /** Once what has arrived by now is done with: the next turn of the event loop. */
   soon(action: () => void): void
   after(milliseconds: number, action: () => void): Timer
-  /** Again and again, until it is stopped. */
+  /** Again and again, until it is stopped; for the first time after so long at the latest. */
   every(milliseconds: number, action: () => void): Timer
 }
 

@@ -1,4 +1,20 @@
-import type { Clock } from "./clock.ts"
+import type { Clock, Timer } from "./clock.ts"
+import { InStep } from "./in-step.ts"
+
+function after(milliseconds: number, action: () => void): Timer {
+  const timeout = setTimeout(action, milliseconds)
+  return { stop: () => clearTimeout(timeout) }
+}
+
+const inStep = new InStep({
+  now: () => performance.now(),
+  wait: after,
+  // As if the action had a timer of its own: the process learns of it, and the others go on.
+  onError: error =>
+    void setImmediate(() => {
+      throw error
+    }),
+})
 
 /** The machine's own time; what is under test or simulated gets another. */
 export const systemClock: Clock = {
@@ -6,12 +22,6 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
   sleep: milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds)),
   soon: action => void setImmediate(action),
-  after(milliseconds, action) {
-    const timeout = setTimeout(action, milliseconds)
-    return { stop: () => clearTimeout(timeout) }
-  },
-  every(milliseconds, action) {
-    const interval = setInterval(action, milliseconds)
-    return { stop: () => clearInterval(interval) }
-  },
+  after,
+  every: (milliseconds, action) => inStep.every(milliseconds, action),
 }

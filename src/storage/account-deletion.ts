@@ -115,7 +115,9 @@ export const accountDeletionStorage = (sql: Sql) => {
         ORDER BY id`),
 
     async eraseDirects(ids: readonly Snowflake[]): Promise<void> {
-      await sql`DELETE FROM direct_channels WHERE id = ANY(${[...ids]}::bigint[])`
+      await sql`
+        WITH cursors AS (DELETE FROM deliveries WHERE home_id = ANY(${[...ids]}::bigint[]))
+        DELETE FROM direct_channels WHERE id = ANY(${[...ids]}::bigint[])`
     },
 
     /** Everybody who has a relationship with the user, in either direction. */

@@ -14,6 +14,7 @@ import { emojisStorage } from "./communities/emojis.ts"
 import { exportsStorage } from "./accounts/exports.ts"
 import { filesStorage } from "./messages/files.ts"
 import { guildMembersStorage } from "./communities/guild-members.ts"
+import { lineageStorage } from "./core/lineage.ts"
 import { iconsStorage } from "./communities/icons.ts"
 import { invitesStorage } from "./communities/invites.ts"
 import { Fenced, Lane } from "./core/lanes.ts"
@@ -45,7 +46,7 @@ import { usersStorage } from "./accounts/users.ts"
 import { voiceStorage } from "./voice/voice.ts"
 import { webhooksStorage } from "./messages/webhooks.ts"
 
-export type StorageOptions = Omit<PoolOptions, "connections"> & {
+export type StorageOptions = Omit<PoolOptions, "connections" | "onLoss"> & {
   readConnections: number
   /** Nothing is counted without. */
   metrics?: Pick<Metrics, "pools">
@@ -53,18 +54,25 @@ export type StorageOptions = Omit<PoolOptions, "connections"> & {
 
 /** Statements of searches at once, and the milliseconds that one may take. */
 export const searchConnections = 2
-const searchTimeout = 1_500
+const searchTimeoutMs = 1_500
 /** PostgreSQL ends them first: nothing goes on for nobody. */
 const slack = 250
 
 /** Everything kept in PostgreSQL: one pool of plain statements, and lanes for what turns write. */
 export function openStorage(options: StorageOptions) {
-  const { readConnections, metrics, ...pool } = options
+  const { readConnections, metrics, ...rest } = options
+  const lossListeners: (() => void)[] = []
+  const pool = {
+    ...rest,
+    onLoss() {
+      for (const listener of lossListeners) listener()
+    },
+  }
   const sql = openPool({ ...pool, connections: readConnections })
   const searching = openPool({
     ...pool,
     connections: searchConnections,
-    statementTimeoutMs: searchTimeout,
+    statementTimeoutMs: searchTimeoutMs,
     name: `${pool.name} search`,
     settings: searchSettings,
   })
@@ -108,6 +116,7 @@ export function openStorage(options: StorageOptions) {
     accountDeletion: asked(accountDeletionStorage(sql)),
     exports: asked(exportsStorage(sql)),
     placement: asked(placementStorage(sql)),
+    lineage: asked(lineageStorage(sql)),
     migrations: asked(migrationsStorage(sql)),
     tells: asked(tellsStorage(sql)),
     voice: asked(voiceStorage(sql)),
@@ -117,7 +126,7 @@ export function openStorage(options: StorageOptions) {
     accessTokens: asked(accessTokensStorage(sql)),
     operatorRequests: asked(operatorRequestsStorage(sql)),
     /** Searches have connections of their own: what takes long keeps nothing else waiting. */
-    search: bounded(searchStorage(searching), searchTimeout + slack, observe),
+    search: bounded(searchStorage(searching), searchTimeoutMs + slack, observe),
     /** What keeps the search index, on one connection. */
     openSearchIndex() {
       const indexing = openPool({ ...pool, connections: 1, name: `${pool.name} index`, settings: searchSettings })
@@ -125,6 +134,10 @@ export function openStorage(options: StorageOptions) {
     },
     openLane: (incarnation: string, lane: number, generation: number) =>
       new Lane({ ...pool, incarnation, lane, generation, name: `${pool.name} lane ${lane}`, observe: observeLane }),
+    /** Has a function called whenever a connection is lost: PostgreSQL may be another one when it is back. */
+    onLoss(listener: () => void): void {
+      lossListeners.push(listener)
+    },
     close: async () => {
       await Promise.all([sql.end({ timeout: 1 }), searching.end({ timeout: 1 })])
     },

@@ -8,10 +8,10 @@ export interface TextReach {
   /** Newest texts that are looked at as they are: they may not be indexed yet. */
   readonly tail: number
   /** Indexed texts that are looked through before the index of three characters each is asked. */
-  readonly texts: number
+  readonly beforeIndex: number
   /** The most in one statement, and in all. */
-  readonly textsAtOnce: number
-  readonly mostTexts: number
+  readonly perStatement: number
+  readonly max: number
 }
 
 /** The newest first. `edge`: ids from it on were looked at; null: all were. */
@@ -38,7 +38,7 @@ export interface TextQuery {
  */
 export async function findTexts(
   index: Index,
-  { tail, texts, textsAtOnce, mostTexts }: TextReach,
+  { tail, beforeIndex, perStatement, max }: TextReach,
   { channel, pattern, below, limit }: TextQuery,
   isLate: () => boolean,
 ): Promise<FoundTexts> {
@@ -49,9 +49,9 @@ export async function findTexts(
 
   let edge = newest.at(-1)!.id
   const isIndexed = /[\p{L}\p{N}]{3}/u.test(pattern)
-  let count = texts
+  let count = beforeIndex
   try {
-    for (let left = mostTexts; left > 0 && !isLate(); left -= count, count = Math.min(4 * count, textsAtOnce)) {
+    for (let left = max; left > 0 && !isLate(); left -= count, count = Math.min(4 * count, perStatement)) {
       const walked = await index.walkTexts(channel, pattern, edge, limit - ids.length, Math.min(count, left))
       ids.push(...walked.found)
       if (ids.length >= limit) return pageOf(ids, limit)

@@ -1,4 +1,4 @@
-import { inBatches } from "../cluster/batches.ts"
+import { inBatches } from "../std/batches.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import type { Clock } from "../std/clock.ts"
 import { Receivers } from "../domain/messages/delivered.ts"
@@ -60,9 +60,9 @@ const staleFor = 2_000
 const share = 25
 /** Fewer than these are looked up whenever somebody asks, and that often. */
 const many = 1_000
-const mostChannels = 1_000
+const maxChannels = 1_000
 /** Channels with fewer that one statement looks up. */
-const atOnce = 100
+const batchSize = 100
 const nothing: Found = { receivers: undefined, counted: new WeakMap() }
 /** Nobody waits longer for a count: history is there without it. */
 const waitMs = 500
@@ -74,7 +74,7 @@ const waitMs = 500
  */
 export class DeliveryCounts {
   readonly #options: DeliveryCountsOptions
-  readonly #load = inBatches((places: readonly Place[]) => this.#loadAll(places), atOnce)
+  readonly #load = inBatches((places: readonly Place[]) => this.#loadAll(places), batchSize)
   /** The one used longest ago is first. */
   readonly #kept = new Map<Snowflake, Kept>()
   #bytes = 0
@@ -187,7 +187,7 @@ export class DeliveryCounts {
     if (this.#kept.get(place.channel_id) !== kept) return
     this.#bytes += bytes - kept.bytes
     kept.bytes = bytes
-    this.#makeRoom(kept)
+    this.#release(kept)
   }
 
   /** As the one used last. */
@@ -203,7 +203,7 @@ export class DeliveryCounts {
     }
     this.#kept.delete(channel)
     this.#kept.set(channel, kept)
-    if (this.#kept.size > mostChannels) {
+    if (this.#kept.size > maxChannels) {
       const [[oldest, { bytes }]] = this.#kept as unknown as [[Snowflake, Kept]]
       this.#kept.delete(oldest)
       this.#bytes -= bytes
@@ -215,7 +215,7 @@ export class DeliveryCounts {
    * Releases what other requests hold, but keeps the note that there are many: the next request for
    * them waits its turn.
    */
-  #makeRoom(used: Kept): void {
+  #release(used: Kept): void {
     const { maxBytes = 64 * 1024 * 1024 } = this.#options
     if (this.#bytes <= maxBytes) return
     for (const kept of this.#kept.values()) {

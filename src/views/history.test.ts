@@ -11,6 +11,7 @@ const messageOf = (id: number, content: string): MessageState => ({
   server_id: "2",
   author_id: String(id % 3),
   author_username: "ada",
+  author_bot: false,
   author_badges: [],
   content,
   edited_at: null,
@@ -41,9 +42,9 @@ class Scene {
     const page = async (_channel: string, place: PagePlace) => {
       this.reads++
       await this.#hold()
-      const rows = this.literal(place)
+      const messages = this.literal(place)
       await this.#hold()
-      return rows
+      return { messages, isCut: false }
     }
     this.history = new History({
       ask,
@@ -76,7 +77,7 @@ class Scene {
   }
 
   async shown(place: PagePlace = { limit: 50 }): Promise<(string | null)[][]> {
-    const json = await this.history.page("9", "1", place)
+    const { json } = await this.history.page("9", "1", place)
     return (JSON.parse(Buffer.from(json as string).toString()) as MessageState[]).map(({ id, content }) => [
       id,
       content,
@@ -163,6 +164,18 @@ test("those who ask for the same page at the same time share one reading", async
   while (await scene.step());
   for (const shown of await Promise.all(all)) expect(shown).toEqual([["1", "one"]])
   expect(scene.reads).toBe(1)
+})
+
+test("a reader who was let in is shown no further page once they may not read it", async () => {
+  const scene = new Scene()
+  scene.put(1, "one")
+  const older = { limit: 50, before: "2" }
+  expect(await scene.settled(older)).toEqual([["1", "one"]])
+  scene.mayRead = false
+  await expect(scene.settled(older)).rejects.toThrow("access_denied")
+  const { reads } = scene
+  await expect(scene.settled(older)).rejects.toThrow("access_denied")
+  expect(scene.reads).toBe(reads)
 })
 
 test("nothing is read for somebody who may not read it", async () => {

@@ -2,8 +2,9 @@ import { channelActor } from "../actors/channel.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import { isNewestPage, type PagePlace } from "../domain/core/page-place.ts"
 import type { MessageState } from "../domain/messages/messages.ts"
+import { setNewest } from "../std/bounded-map.ts"
 import { HotPages, type HotPage } from "./hot-pages.ts"
-import { pageSeenBy } from "./message-views.ts"
+import { pageSeenBy, type SeenPage } from "./message-views.ts"
 import type { ViewSources } from "./sources.ts"
 
 /**
@@ -11,6 +12,8 @@ import type { ViewSources } from "./sources.ts"
  * members change elsewhere.
  */
 const maxAgeMs = 10_000
+
+const maxLetIn = 10_000
 
 interface Reading {
   readonly version: string
@@ -31,16 +34,19 @@ export class History {
    */
   readonly #readings = new Map<string, Reading>()
 
+  /** Who was let in where, by the last page that was not the newest. */
+  readonly #letIn = new Map<string, true>()
+
   constructor(sources: ViewSources, pages = new HotPages()) {
     this.#sources = sources
     this.#pages = pages
   }
 
-  async page(reader: Snowflake, channel: Snowflake, place: PagePlace): Promise<string | Uint8Array> {
+  async page(reader: Snowflake, channel: Snowflake, place: PagePlace): Promise<SeenPage> {
     return isNewestPage(place) ? this.#newest(reader, channel, place) : this.#other(reader, channel, place)
   }
 
-  async #newest(reader: Snowflake, channel: Snowflake, place: PagePlace): Promise<string | Uint8Array> {
+  async #newest(reader: Snowflake, channel: Snowflake, place: PagePlace): Promise<SeenPage> {
     const { ask, clock } = this.#sources
     const found = this.#pages.find(channel, place)
     const known = found && clock() - found.readAtMs < maxAgeMs ? found : undefined
@@ -50,7 +56,10 @@ export class History {
       version: { known: known?.version },
       ...(known && { messages: known.about }),
     })
-    if (known && marks) return pageSeenBy(this.#sources, reader, known.messages, marks, known)
+    if (known && marks) {
+      const { messages, isCut } = known
+      return pageSeenBy(this.#sources, reader, { messages, isCut, marks, hot: known })
+    }
     return this.#seen(reader, channel, await this.#read(channel, place, version!))
   }
 
@@ -61,7 +70,7 @@ export class History {
     const readAtMs = this.#sources.clock()
     const page = this.#sources.storage.messages
       .page(channel, place)
-      .then(messages => this.#pages.keep(channel, place, { version, messages, readAtMs })!)
+      .then(({ messages, isCut }) => this.#pages.keep(channel, place, { version, messages, isCut, readAtMs })!)
       .finally(() => {
         if (this.#readings.get(key)?.page === page) this.#readings.delete(key)
       })
@@ -70,14 +79,23 @@ export class History {
   }
 
   /**
-   * Nothing is read for somebody who may not read it: how long that takes would tell them what is
-   * there.
+   * Nothing is read for somebody who was not let in before: how long that takes would tell them what
+   * is there. The others go on reading, so their home is asked once, when the page is there.
    */
-  async #other(reader: Snowflake, channel: Snowflake, place: PagePlace): Promise<string | Uint8Array> {
+  async #other(reader: Snowflake, channel: Snowflake, place: PagePlace): Promise<SeenPage> {
     const { ask, storage } = this.#sources
-    await ask(channelActor, channel, { type: "requireRead", user: reader })
-    const messages = await storage.messages.page(channel, place)
-    return this.#seen(reader, channel, { messages, about: aboutOf(messages) })
+    const key = `${reader} ${channel}`
+    if (!this.#letIn.has(key)) await ask(channelActor, channel, { type: "requireRead", user: reader })
+    const { messages, isCut } = await storage.messages.page(channel, place)
+    const page = { messages, isCut, about: aboutOf(messages), around: place.around }
+    try {
+      const seen = await this.#seen(reader, channel, page)
+      setNewest(this.#letIn, key, true, maxLetIn)
+      return seen
+    } catch (error) {
+      this.#letIn.delete(key)
+      throw error
+    }
   }
 
   /**
@@ -87,14 +105,16 @@ export class History {
   async #seen(
     reader: Snowflake,
     channel: Snowflake,
-    page: HotPage | Pick<HotPage, "messages" | "about">,
-  ): Promise<string | Uint8Array> {
+    page: HotPage | (Pick<HotPage, "messages" | "isCut" | "about"> & Pick<PagePlace, "around">),
+  ): Promise<SeenPage> {
     const { marks } = await this.#sources.ask(channelActor, channel, {
       type: "requireRead",
       user: reader,
       messages: page.about,
     })
-    return pageSeenBy(this.#sources, reader, page.messages, marks!, "version" in page ? page : undefined)
+    const { messages, isCut } = page
+    const place = "version" in page ? { hot: page } : { around: page.around }
+    return pageSeenBy(this.#sources, reader, { messages, isCut, marks: marks!, ...place })
   }
 }
 

@@ -8,6 +8,7 @@ const messageOf = (more: Partial<MessageState> = {}): MessageState => ({
   server_id: "2",
   author_id: "3",
   author_username: "ada",
+  author_bot: false,
   author_badges: [],
   content: "words",
   edited_at: null,
@@ -57,14 +58,15 @@ test("answers count, too, and of a page the latest few are kept", () => {
   const page = pages.keep("1", { limit: 50 }, known(messageOf()))!
   const before = pages.bytes
   const text = "x".repeat(10_000)
-  for (let i = 0; i < 6; i++) expect(page.keepBody([`${i}`], text).toString()).toBe(text)
+  const body = (json: string) => ({ json, next: null })
+  for (let i = 0; i < 6; i++) expect(page.keepBody([`${i}`], body(text)).json.toString()).toBe(text)
   expect(pages.bytes).toBe(before + 4 * text.length)
   const found = Array.from({ length: 6 }, (_, i) => page.bodyWith([`${i}`]) !== undefined)
   expect(found).toEqual([false, false, true, true, true, true])
 
   // A page that was dropped weighs nothing, even if it is still in use.
-  page.keepBody(["large"], "x".repeat(100_000))
+  page.keepBody(["large"], body("x".repeat(100_000)))
   expect([pages.find("1", { limit: 50 }), pages.bytes]).toEqual([undefined, 0])
-  page.keepBody(["late"], text)
+  page.keepBody(["late"], body(text))
   expect(pages.bytes).toBe(0)
 })

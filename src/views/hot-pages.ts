@@ -8,7 +8,15 @@ type Messages = readonly Readonly<MessageState>[]
 interface KnownPage {
   readonly version: string
   readonly messages: Messages
+  /** See `PageParts`. */
+  readonly isCut?: boolean
   readonly readAtMs?: number
+}
+
+/** An answer that is kept; see `SeenPage`. */
+interface KeptBody {
+  readonly json: Buffer
+  readonly next: Snowflake | null
 }
 
 /**
@@ -16,7 +24,7 @@ interface KnownPage {
  */
 const beside = 2_000
 /** Answers that are kept of a page: most of its readers are shown the same one. */
-const mostBodies = 4
+const maxBodies = 4
 
 /** A newest page as PostgreSQL has answered it. */
 export class HotPage {
@@ -24,15 +32,20 @@ export class HotPage {
   readonly version: string
   readonly readAtMs: number
   readonly messages: Messages
+  readonly isCut: boolean
   /** What the home has to know of them to say who has read them. */
   readonly about: readonly { readonly id: Snowflake; readonly author_id: Snowflake }[]
   /** The latest is last. */
-  readonly #bodies: { readonly ends: readonly string[]; readonly body: Buffer }[] = []
+  readonly #bodies: { readonly ends: readonly string[]; readonly body: KeptBody }[] = []
   readonly #grow: (page: HotPage, bytes: number) => void
 
-  constructor({ version, messages, readAtMs = 0 }: KnownPage, grow: (page: HotPage, bytes: number) => void) {
+  constructor(
+    { version, messages, isCut = false, readAtMs = 0 }: KnownPage,
+    grow: (page: HotPage, bytes: number) => void,
+  ) {
     this.version = version
     this.messages = messages
+    this.isCut = isCut
     this.readAtMs = readAtMs
     this.about = messages.map(({ id, author_id }) => ({ id, author_id }))
     this.#grow = grow
@@ -41,15 +54,15 @@ export class HotPage {
   /**
    * An answer: what is the same for all readers of a message, with these endings, which are not.
    */
-  bodyWith(ends: readonly string[]): Buffer | undefined {
+  bodyWith(ends: readonly string[]): KeptBody | undefined {
     return this.#bodies.find(body => body.ends.every((end, i) => end === ends[i]))?.body
   }
 
-  keepBody(ends: readonly string[], text: string): Buffer {
-    const body = Buffer.from(text)
-    const gone = this.#bodies.length < mostBodies ? undefined : this.#bodies.shift()
+  keepBody(ends: readonly string[], { json, next }: { json: string; next: Snowflake | null }): KeptBody {
+    const body = { json: Buffer.from(json), next }
+    const gone = this.#bodies.length < maxBodies ? undefined : this.#bodies.shift()
     this.#bodies.push({ ends, body })
-    this.#grow(this, body.length - (gone?.body.length ?? 0))
+    this.#grow(this, body.json.length - (gone?.body.json.length ?? 0))
     return body
   }
 }

@@ -40,7 +40,7 @@ export async function receiptsOf(
   return receiptsIn(storage, user, marked)
 }
 
-/** The same, of what has been asked already; homes of the version before do not say. */
+/** The same, of what has been asked already; undefined marks: the user may not read there. */
 export async function receiptsIn(
   storage: ViewSources["storage"],
   user: Snowflake,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { searchTurns } from "./search-turns.ts"
 
-const bounds = { atOnce: 2, waitingOfOne: 2, waiting: 4, withinMs: 1_000 }
+const bounds = { maxConcurrent: 2, waitingOfOne: 2, waiting: 4, withinMs: 1_000 }
 const busy = { status: "rejected", reason: { code: "search_busy", details: { retry_after: 1 } } }
 
 /** Searches that end when they are told to, by name. */
@@ -53,7 +53,7 @@ test("no more are under way than may be, no more wait than may, and a search tha
   for (let i = 0; i < 6; i++) await end(String(i))
   expect(await Promise.all(all.slice(0, 6))).toEqual(["0", "1", "2", "3", "4", "5"])
 
-  const turn = searchTurns({ ...bounds, atOnce: 1 }, () => 0)
+  const turn = searchTurns({ ...bounds, maxConcurrent: 1 }, () => 0)
   const failing = turn("ada", () => Promise.reject(new Error("it fails")))
   const after = turn("lin", () => Promise.resolve("found"))
   await expect(failing).rejects.toThrow("it fails")

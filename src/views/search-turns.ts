@@ -2,7 +2,7 @@ import { fail } from "../contract/core/errors.ts"
 
 export interface SearchBounds {
   /** Searches under way. */
-  readonly atOnce: number
+  readonly maxConcurrent: number
   /** Of one user that wait while one of theirs is under way. */
   readonly waitingOfOne: number
   readonly waiting: number
@@ -26,7 +26,7 @@ const busy = () => fail("search_busy", { retry_after: 1 })
  * nobody else waiting; what nobody waits for any longer is not begun.
  * @param now Milliseconds
  */
-export function searchTurns({ atOnce, waitingOfOne, waiting: most, withinMs }: SearchBounds, now: () => number) {
+export function searchTurns({ maxConcurrent, waitingOfOne, waiting: most, withinMs }: SearchBounds, now: () => number) {
   const underWay = new Set<string>()
   let waiting: Waiting[] = []
 
@@ -35,7 +35,7 @@ export function searchTurns({ atOnce, waitingOfOne, waiting: most, withinMs }: S
     const over = waiting.filter(({ since }) => since <= late)
     if (over.length > 0) waiting = waiting.filter(({ since }) => since > late)
     for (const one of over) one.refuse()
-    while (underWay.size < atOnce) {
+    while (underWay.size < maxConcurrent) {
       const at = waiting.findIndex(({ user }) => !underWay.has(user))
       if (at < 0) return
       const [one] = waiting.splice(at, 1)

@@ -14,17 +14,17 @@ import { searchConnections, type Storage } from "../storage/storage.ts"
 import { shownUser } from "../storage/accounts/users.ts"
 import { byChannel } from "./by-channel.ts"
 import { findTexts, type TextReach } from "./channel-search.ts"
-import { seenBy } from "./message-views.ts"
+import { pageOf, seenBy } from "./message-views.ts"
 import { findMessages, type WordReach } from "./search-plan.ts"
 import { narrowedTo, scopeOf, type Index } from "./search-scope.ts"
 import { searchTurns } from "./search-turns.ts"
 import type { ViewSources } from "./sources.ts"
 
 /** How far one search looks, and how many there are at once; see `cluster.config.ts`. */
-export interface SearchReach extends TextReach, WordReach {
-  readonly waitingOfOne: number
-  readonly mostWaiting: number
-  readonly withinMs: number
+export interface SearchReach {
+  readonly texts: TextReach
+  readonly words: WordReach
+  readonly turns: { readonly waitingOfOne: number; readonly maxWaiting: number; readonly withinMs: number }
 }
 
 export interface SearchSources {
@@ -33,9 +33,9 @@ export interface SearchSources {
   readonly policy: { readonly search_enabled: boolean; readonly search_languages: readonly string[] }
 }
 
-/** A page, and the id below which the next one begins; null: it is the last. */
+/** A page, as a JSON list, and the id below which the next one begins; null: it is the last. */
 export interface MessagePage {
-  readonly messages: Message[]
+  readonly json: string
   readonly next: Snowflake | null
 }
 
@@ -57,7 +57,7 @@ interface PageOf {
  * Seconds after which it makes sense to ask again: for what an operator has switched off, and for
  * what took too long.
  */
-const retryAfter = { switchedOff: 3_600, tooLong: 5 }
+const retryAfterSeconds = { switchedOff: 3_600, tooLong: 5 }
 
 /** What readers find. A search that takes too long is refused rather than waited for. */
 export class Searches {
@@ -65,10 +65,10 @@ export class Searches {
   readonly #inTurn: ReturnType<typeof searchTurns>
 
   constructor(sources: SearchSources) {
-    const { waitingOfOne, mostWaiting, withinMs } = sources.views.searchReach
+    const { waitingOfOne, maxWaiting, withinMs } = sources.views.searchReach.turns
     this.#sources = sources
     // No statement waits for a connection, so none is begun after it was given up.
-    const bounds = { atOnce: searchConnections, waitingOfOne, waiting: mostWaiting, withinMs }
+    const bounds = { maxConcurrent: searchConnections, waitingOfOne, waiting: maxWaiting, withinMs }
     this.#inTurn = searchTurns(bounds, () => performance.now())
   }
 
@@ -78,20 +78,20 @@ export class Searches {
     await this.#homeOfReadable(user, channel)
     const query = { channel, pattern: foldedText(content), below: page.below ?? highestId, limit: page.limit }
     const { ids, edge } = await this.#timely(user, (_index, isLate) =>
-      findTexts(storage.search, views.searchReach, query, isLate),
+      findTexts(storage.search, views.searchReach.texts, query, isLate),
     )
-    const found = await storage.messages.find(channel, ids)
+    const { messages, isCut } = await storage.messages.newestWithin(channel, ids)
     // What was edited or deleted since it was indexed is looked at as it is.
-    const states = ids
-      .flatMap(id => found.get(id) ?? [])
-      .filter(state => foldedText(state.content ?? "").includes(query.pattern))
-    return { messages: await seenBy(views, user, states), next: edge }
+    const states = messages.filter(state => foldedText(state.content ?? "").includes(query.pattern))
+    const shown = listOf(await this.#shown(user, states))
+    return { json: shown.json, next: shown.next ?? (isCut ? messages.at(-1)!.id : edge) }
   }
 
   /** Messages in all that a user may read, the newest first, by words and operators. */
   async messages(user: Snowflake, text: string, places: Places, page: PageOf): Promise<MessagePage> {
     const { policy, views } = this.#sources
-    const { searchReach: reach, clock } = views
+    const { clock } = views
+    const reach = views.searchReach.words
     const { server_id: server, author_id: author } = places
     const query = readQuery(text, clock())
     const channels = await this.#channelsAsked(user, places)
@@ -103,13 +103,13 @@ export class Searches {
       const languages = policy.search_languages
       const { found, edge } = await findMessages({ index, reach, languages, scope, query, author, span, now: clock() })
       const shown = found.slice(0, page.limit)
-      return {
-        states: shown.length === 0 ? [] : await index.messages(shown),
-        // Where a search stopped looking the next page goes on, whatever this one found.
-        next: found.length > page.limit ? shown.at(-1)!.message_id : edge,
-      }
+      const read = shown.length === 0 ? { messages: [], isCut: false } : await index.messages(shown)
+      // Where a search stopped looking the next page goes on, whatever this one found.
+      const behindAll = found.length > page.limit ? shown.at(-1)!.message_id : edge
+      return { states: read.messages, next: read.isCut ? read.messages.at(-1)!.id : behindAll }
     })
-    return { messages: await this.#shown(user, states), next }
+    const shown = listOf(await this.#shown(user, states))
+    return { json: shown.json, next: shown.next ?? next }
   }
 
   /**
@@ -179,18 +179,18 @@ export class Searches {
 
   async #timely<T>(user: Snowflake, search: (index: Index, isLate: () => boolean) => Promise<T>): Promise<T> {
     const { policy, storage, views } = this.#sources
-    if (!policy.search_enabled) throw unavailable("search is switched off", retryAfter.switchedOff)
-    const due = performance.now() + views.searchReach.withinMs
+    if (!policy.search_enabled) throw unavailable("search is switched off", retryAfterSeconds.switchedOff)
+    const due = performance.now() + views.searchReach.turns.withinMs
     const isLate = () => performance.now() >= due
     // Nothing is asked of the database any more once nobody waits for the answer.
     const index = around(storage.search, async ask => {
-      if (isLate()) throw unavailable("search", retryAfter.tooLong)
+      if (isLate()) throw unavailable("search", retryAfterSeconds.tooLong)
       return ask()
     })
     try {
       return await this.#inTurn(user, () => search(index, isLate))
     } catch (error) {
-      throw isStoppedStatement(error) ? unavailable("search", retryAfter.tooLong, { cause: error }) : error
+      throw isStoppedStatement(error) ? unavailable("search", retryAfterSeconds.tooLong, { cause: error }) : error
     }
   }
 
@@ -204,6 +204,10 @@ export class Searches {
     return seen.flat().toSorted((a, b) => compareIds(b.id, a.id))
   }
 }
+
+/** As much of it as a page may have. */
+const listOf = (messages: readonly Message[]) =>
+  pageOf({ messages, isCut: false, around: undefined }, i => JSON.stringify(messages[i]))
 
 const isEmpty = ({ terms, from, in: places, mentions, has, pinned, before, after }: SearchQuery): boolean =>
   [terms, from, places, mentions, has].every(list => list.length === 0) &&

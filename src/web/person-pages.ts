@@ -33,11 +33,24 @@ export function personPages({ serverName }: { serverName: string }): Pages {
       `find("password").value === find("again").value ? { new_password: find("password").value } : "The two are not the same."`,
     ),
   })
-  return { verifyEmail: () => verifyEmail, resetPassword: () => resetPassword }
+  const restoreEmail = page({
+    heading: "Take your account back",
+    serverName,
+    about:
+      "Your account gets this e-mail address again. Everybody is signed out, the password is removed, and you are sent a mail to choose a new one.",
+    fields: "",
+    button: "Take my account back",
+    done: "Your account has this address again. Please follow the link of the mail that is on its way to you, and choose a new password.",
+    script: script("auth/restore-email", "({})", "Please write to the people who run this server."),
+  })
+  return { verifyEmail: () => verifyEmail, resetPassword: () => resetPassword, restoreEmail: () => restoreEmail }
 }
 
-/** @param body an expression: what goes with the token, or what is wrong with it as text */
-const script = (path: string, body: string) => `{
+/**
+ * @param body an expression: what goes with the token, or what is wrong with it as text
+ * @param without what a person does whose link is no longer good
+ */
+const script = (path: string, body: string, without = "Please ask for another mail.") => `{
 const find = id => document.getElementById(id)
 const token = location.hash.slice(1)
 // Neither the address bar nor the history keeps it.
@@ -68,8 +81,8 @@ form.addEventListener("submit", async event => {
     if (answer.status === 401 && message.includes("API access token")) {
       find("gate").hidden = false
       say("This server asks for its access token, too.", "bad")
-    } else if (answer.status === 401) say("This link is no longer good: it was used, replaced by a newer one, or is too old. Please ask for another mail.", "bad")
-    else if (answer.status === 400) say(message + ".", "bad")
+    } else if (answer.status === 401) say("This link is no longer good: it was used, replaced by a newer one, or is too old. ${without}", "bad")
+    else if ([400, 403, 409].includes(answer.status)) say(message + ".", "bad")
     else say("The server cannot do it right now. Please try again in a minute.", "bad")
   } catch {
     say("The server cannot be reached. Please try again in a minute.", "bad")

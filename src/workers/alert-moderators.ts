@@ -14,12 +14,12 @@ const moderates = ["server.automod", "messages.manage", "administrator"] as cons
  * contains what was written there.
  */
 export const alertModerators: Processor<"alertModerators"> = async (
-  { ask, storage, signal },
+  { ask, storage, outlines, signal },
   { server_id, violation_id },
 ) => {
-  const [violation, [server]] = await Promise.all([
+  const [violation, server] = await Promise.all([
     storage.automod.violation(server_id, violation_id),
-    storage.servers.outlines([server_id]),
+    outlines.load(server_id),
   ])
   const overrides = violation && server?.channels.get(violation.channel_id)?.overrides
   if (!violation || !server || !overrides) return

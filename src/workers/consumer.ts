@@ -23,7 +23,7 @@ export interface JobConsumer {
 }
 
 /** Jobs wait for actors and statements, not for this process's CPU. */
-const atOnce = 32
+const maxConcurrentJobs = 32
 
 /**
  * Milliseconds after which a job is looked at again whose turn had not come: half of what it has
@@ -60,7 +60,7 @@ export function consumeJobs({ connection, prefix, tools, log, metrics, trouble }
   const worker = new Worker(jobQueueName, perform, {
     connection,
     prefix: jobPrefix(prefix),
-    concurrency: atOnce,
+    concurrency: maxConcurrentJobs,
     // A process that is killed leaves its jobs stalled; that says nothing against the jobs.
     maxStalledCount: 100,
     settings: { backoffStrategy: jobRetryDelay },

@@ -1,9 +1,9 @@
-import { focusLasts } from "../domain/accounts/settings.ts"
+import { focusSeconds } from "../domain/accounts/settings.ts"
 import { forgetting, type Sweep } from "./sweep.ts"
 
 /** What is over by itself and needs no job. */
 export const sweeps: readonly Sweep[] = [
-  forgetting(({ settings }, beforeS, limit) => settings.forgetFocus(beforeS - focusLasts, limit)),
+  forgetting(({ settings }, beforeS, limit) => settings.forgetFocus(beforeS - focusSeconds, limit)),
   forgetting(({ tells }, _, limit) => tells.forgetOld(limit)),
   forgetting(({ oneTimeTokens }, beforeS, limit) => oneTimeTokens.forgetExpired(beforeS, limit)),
   forgetting(({ oauth }, beforeS, limit) => oauth.forgetExpired(beforeS, limit)),

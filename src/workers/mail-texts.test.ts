@@ -9,7 +9,7 @@ test("the token stands behind the #", () => {
 })
 
 test("text and HTML name the server and hold the link", () => {
-  for (const kind of ["verify_email", "password_reset"] as const) {
+  for (const kind of ["verify_email", "password_reset", "restore_email"] as const) {
     const mail = mailText({ kind, serverName: "Starling", username: "ada", link })
     expect(mail.subject).toContain("Starling")
     for (const part of [mail.text, mail.html]) {

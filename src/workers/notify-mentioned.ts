@@ -15,7 +15,7 @@ import { maxConcurrent, pageRows, type Sweep } from "./sweep.ts"
 
 /** Members of one look; homes asked at a time. */
 const page = 1_000
-const atOnce = 8
+const maxConcurrentAsks = 8
 /**
  * Jobs of a process that notify many members at a time, one for each server. Other jobs find
  * capacity.
@@ -24,7 +24,7 @@ const maxMassNotifications = 4
 /** One statement deletes so many: short enough for its time-out. */
 const batchSize = 5_000
 /** Homes that may refuse before the job stops: no single one keeps the others from being told. */
-const mostRefusals = 50
+const maxRefusals = 50
 
 type Call = z.output<(typeof job)["data"]>
 
@@ -55,9 +55,9 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
   for (let after: string | undefined = "0"; after !== undefined;) {
     signal.throwIfAborted()
     // Read again for each page: the message may be deleted, or hidden from some, meanwhile.
-    const place = await placeOf(tools, call)
-    if (!place) break
-    const { message, channel, where, maySee } = place
+    const found = await messageOf(tools, call, after === "0")
+    if (!found) break
+    const { message, channel, where, maySee } = found
     const about = { server_id: call.server_id, channel_id, message_id, author_id: message.author_id }
     const looked = await storage.mentions.called(about, whom, { after, limit: size })
     const called = await calledOf(
@@ -65,7 +65,7 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
       call,
       looked.filter(one => !one.is_left_out && maySee(one)),
     )
-    await eachConcurrently(called, atOnce, signal, async ([{ user_id, has_read }, kind]) => {
+    await eachConcurrently(called, maxConcurrentAsks, signal, async ([{ user_id, has_read }, kind]) => {
       const of = noticeOf(message, kind, channel)
       try {
         const told = ask(userActor, user_id, {
@@ -78,14 +78,14 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
         await unlessGone("user_not_found", told)
       } catch (error) {
         refusals.push(error)
-        if (signal.aborted || refusals.length > mostRefusals) throw error
+        if (signal.aborted || refusals.length > maxRefusals) throw error
       }
     })
     // A user who read it while they were being notified had nothing to mark: their reading found no
     // notification.
     const unread = called.flatMap(([{ user_id, has_read }]) => (has_read ? [] : [user_id]))
     const read = unread.length === 0 ? [] : await storage.mentions.readBy(channel_id, message_id, unread)
-    await eachConcurrently(read, atOnce, signal, user =>
+    await eachConcurrently(read, maxConcurrentAsks, signal, user =>
       unlessGone("user_not_found", ask(userActor, user, { type: "readMentions", channel_id, upto: message_id })),
     )
     after = looked.length < size ? undefined : looked.at(-1)!.user_id
@@ -98,21 +98,32 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
 }
 
 /** The message where it stands, and who may see it; undefined: it is gone, or its channel is. */
-async function placeOf({ storage }: JobTools, { server_id, channel_id, message_id }: Call) {
-  const [found, [server], facts] = await Promise.all([
+async function messageOf(tools: JobTools, { server_id, channel_id, message_id }: Call, isFirst: boolean) {
+  const { storage } = tools
+  const [found, rules, facts] = await Promise.all([
     storage.messages.find(channel_id, [message_id]),
-    storage.servers.outlines(server_id === null ? [] : [server_id]),
+    server_id === null ? undefined : rulesIn(tools, server_id, channel_id, isFirst),
     server_id === null ? undefined : storage.servers.find(server_id),
   ])
   const message = found.get(message_id)
-  const channel = server?.channels.get(channel_id)
-  if (!message || (server_id !== null && !(channel && facts))) return undefined
+  if (!message || (server_id !== null && !(rules && facts))) return undefined
   return {
     message,
-    channel: channel?.channel.name,
+    channel: rules?.name,
     where: { ...(facts ? notificationDefaultOf(facts) : notificationsOutside), channel_id },
-    maySee: (member: Mentionable) => !server || holdsIn(server, channel!.overrides, member, "channels.view"),
+    maySee: (member: Mentionable) => !rules || holdsIn(rules, rules.overrides, member, "channels.view"),
   }
+}
+
+/**
+ * Most jobs have one page: they load the server together with others that are about it. Further
+ * pages read no other channel.
+ */
+async function rulesIn({ storage, outlines }: JobTools, server_id: string, channel_id: string, isFirst: boolean) {
+  if (!isFirst) return storage.servers.rulesIn(server_id, channel_id)
+  const server = await outlines.load(server_id)
+  const known = server?.channels.get(channel_id)
+  return known && { ...server!, name: known.channel.name, overrides: known.overrides }
 }
 
 /** How each of them is mentioned. Who is online is asked only where that alone decides. */

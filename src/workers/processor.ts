@@ -5,6 +5,7 @@ import type { Snowflake } from "../contract/core/fields.ts"
 import { Failure } from "../contract/core/errors.ts"
 import type { JobName, jobs } from "../contract/core/jobs.ts"
 import type { Blobs } from "../storage/core/blobs.ts"
+import type { OutlineLoads, OutlineSource } from "../storage/communities/outline-loads.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { Mailer } from "./mail.ts"
 
@@ -13,7 +14,6 @@ export interface JobTools {
   readonly storage: Pick<
     Storage,
     | "automod"
-    | "servers"
     | "channels"
     | "messages"
     | "readState"
@@ -35,7 +35,9 @@ export interface JobTools {
     | "exports"
     | "files"
     | "uploads"
-  >
+  > & { readonly servers: Omit<Storage["servers"], keyof OutlineSource> }
+  /** The only way to load servers: some are so large that a process takes few at a time. */
+  readonly outlines: Pick<OutlineLoads, "load">
   /** Users as others see them; who is not in it is offline. */
   readonly presences: { of(users: readonly Snowflake[]): Promise<ReadonlyMap<Snowflake, unknown>> }
   /** Servers of which a job of this process is notifying many members. */

@@ -14,7 +14,7 @@ import { type JobTools, type Processor, unlessGone } from "./processor.ts"
 import { ending, type Sweep } from "./sweep.ts"
 
 /** As many as channels take back in one turn. */
-const reactionsAtOnce = 100
+const reactionBatchSize = 100
 /** Rows of one statement. */
 const batchSize = 500
 
@@ -68,13 +68,13 @@ async function takeBackReactions({ ask, storage, signal }: JobTools, user: Snowf
   let after: ReactionPlace = { channel_id: "0", message_id: "0", emoji: "" }
   for (;;) {
     signal.throwIfAborted()
-    const found = await storage.reactions.ofUser(user, after, reactionsAtOnce)
+    const found = await storage.reactions.ofUser(user, after, reactionBatchSize)
     const channels = new Map<Snowflake, Omit<ReactionPlace, "channel_id">[]>()
     for (const { channel_id, ...reaction } of found)
       channels.set(channel_id, [...(channels.get(channel_id) ?? []), reaction])
     for (const [channel, reactions] of channels)
       await unlessGone("channel_not_found", ask(channelActor, channel, { type: "eraseReactions", user, reactions }))
-    if (found.length < reactionsAtOnce) return
+    if (found.length < reactionBatchSize) return
     after = found.at(-1)!
   }
 }

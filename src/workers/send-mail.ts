@@ -9,8 +9,8 @@ import { ending, forgetting, type Sweep } from "./sweep.ts"
 const leaseSeconds = 60
 
 /**
- * A mail that was sent may go out once more when nobody lived to note it: the older link is void
- * then.
+ * A mail that was sent may go out once more when nobody lived to note it: either link is good then;
+ * of a way back the last one is.
  */
 export const sendMail: Processor<"sendMail"> = async (tools, { mail_id }) => {
   const { storage, now } = tools
@@ -18,7 +18,7 @@ export const sendMail: Processor<"sendMail"> = async (tools, { mail_id }) => {
   const mail = await storage.mails.take(mail_id, seconds(), leaseSeconds)
   if (!mail) return
   try {
-    await deliver(tools, mail, seconds())
+    await deliver(tools, mail_id, mail, seconds())
   } catch (error) {
     // Where this fails, too, the lease ends by itself.
     await storage.mails.putBack(mail_id, leaseSeconds).catch(() => {})
@@ -28,12 +28,23 @@ export const sendMail: Processor<"sendMail"> = async (tools, { mail_id }) => {
 }
 
 /** The secret is made here and goes into the mail; what the account keeps is its hash. */
-async function deliver({ ask, storage, mailer, signal }: JobTools, { kind, user_id }: Mail, now: number) {
+async function deliver(
+  { ask, storage, mailer, signal }: JobTools,
+  mail_id: string,
+  { kind, user_id }: Mail,
+  now: number,
+) {
   const user = user_id === null ? undefined : await storage.users.find(user_id)
   if (!user || user.email === null) return
   const { id, username, email } = user
   const { secret, token_hash } = newTokenSecret()
   const expires_at = now + linkSeconds[kind]
+  if (kind === "restore_email") {
+    const left = await ask(userActor, id, { type: "startRestoration", token_id: mail_id, token_hash, expires_at })
+    if (left.email !== null)
+      await mailer.send({ kind, to: left.email, username, token: tokenText(kind, mail_id, secret) }, signal)
+    return
+  }
   const { token_id } = await ask(userActor, id, { type: "startMailedToken", kind, token_hash, email, expires_at })
   if (token_id === null) return
   await mailer.send({ kind, to: email, username, token: tokenText(kind, token_id, secret) }, signal)

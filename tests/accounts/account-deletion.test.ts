@@ -176,7 +176,7 @@ test("DEL2: nothing is written back to a stub account, and nobody finds one; oth
       ask(userActor, stub, { type: "setPermission", permission: "administrator", isGranted: true }),
       ask(userActor, stub, { type: "issueBotToken", token_hash: "x" }),
       ask(userActor, stub, { type: "cancelDeletion" }),
-      ask(userActor, stub, { type: "requestExport", interval: 0 }),
+      ask(userActor, stub, { type: "requestExport", intervalSeconds: 0 }),
       ask(userActor, stub, { type: "readAllNotifications" }),
       ask(userActor, stub, {
         type: "prepareSecondFactor",

@@ -84,7 +84,7 @@ test("EXP1: an export holds every row that is held about somebody, and nothing o
   await shared.bootJobWorker()
   await isReady(east, ada)
   const exported = await fetched(west, ada)
-  for (const [name, { given, leftOut = {}, leftOutOf = {} }] of Object.entries(personalTables)) {
+  for (const [name, { given, givenAs = {}, leftOut = {}, leftOutOf = {} }] of Object.entries(personalTables)) {
     const rows = await standing(shared, name, ada)
     expect([name, rows.length]).not.toEqual([name, 0])
     for (const row of rows)
@@ -100,8 +100,11 @@ test("EXP1: an export holds every row that is held about somebody, and nothing o
       Object.fromEntries(
         given.filter(column => !moving.has(column)).map(column => [column, without(column, row[column])]),
       )
-    expect([name, sorted((exported.get(name) ?? []).map(shown))]).toEqual([name, sorted(rows.map(shown))])
+    const read = (row: Record<string, unknown>) =>
+      Object.fromEntries(Object.entries(row).map(([column, value]) => [column, givenAs[column]?.(value) ?? value]))
+    expect([name, sorted((exported.get(name) ?? []).map(shown))]).toEqual([name, sorted(rows.map(read).map(shown))])
   }
+  expect(exported.get("channel_overrides")).toMatchObject([{ target_id: ada.id, allow: [], deny: ["voice.speak"] }])
   expect(exported.get("messages")).toHaveLength(1135)
   const text = JSON.stringify([...exported])
   for (const of of [lin.email, "What Lin wrote", "$argon2", "hash of a token", ada.token.split(".")[1]!])

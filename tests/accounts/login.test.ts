@@ -198,7 +198,12 @@ test("SESS3: a password that was changed while it was checked starts no session"
     sessionsPerUser: 10,
   }
   const start = (password_hash: string) =>
-    shared.east.node.ask(userActor, ada.id, { type: "startSession", session, proof: { password_hash } })
+    shared.east.node.ask(userActor, ada.id, {
+      type: "startSession",
+      session,
+      challenge: { token_hash: "b".repeat(64), expires_at: session.expires_at },
+      proof: { password_hash },
+    })
   await expect(start(`${row!.password_hash}x`)).rejects.toMatchObject({ code: "invalid_credentials" })
   expect(await start(row!.password_hash)).toMatchObject({ session_id: expect.stringMatching(/^\d+$/) as string })
 })

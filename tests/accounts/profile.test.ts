@@ -78,10 +78,11 @@ test("an address obeys the rules of registering, and a new one is nobody's proof
   for (const email of ["", "ada", "ada@", "@example.com", "a b@example.com", "ada@example.com\r\nBcc: x@y.z"])
     expect(await refusal(editMe({ email }))).toBe("invalid_email")
   expect(await refusal(editMe({ email: `${"a".repeat(320)}@example.com` }))).toBe("validation_failed")
-  for (const email of [lin.email, lin.email.toUpperCase()]) expect(await refusal(editMe({ email }))).toBe("user_exists")
+  for (const email of [lin.email, lin.email.toUpperCase()])
+    expect(await refusal(editMe({ email, current_password: ada.password }))).toBe("user_exists")
   await shared.sql`UPDATE users SET email_confirmed = true WHERE id = ${lin.id}`
   const email = `${shared.newName("new")}@example.org`
-  const other = await lin.on(shared.west).editMe({ email })
+  const other = await lin.on(shared.west).editMe({ email, current_password: lin.password })
   expect(other).toMatchObject({ email, email_verified: true })
   const [row] = await shared.sql`SELECT email, email_confirmed FROM users WHERE id = ${lin.id}`
   expect(row).toEqual({ email, email_confirmed: false })
@@ -92,9 +93,11 @@ test("an address obeys the rules of registering, and a new one is nobody's proof
 test("when two users want one name, or one address, at the same time, one gets it", async ({ shared }) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   for (const wanted of [{ username: shared.newName("wanted") }, { email: `${shared.newName("wanted")}@example.com` }]) {
-    const outcomes = await Promise.all(
-      [ada.on(shared.east), lin.on(shared.west)].map(rest => outcome(rest.editMe(wanted))),
-    )
+    const tries = [
+      ada.on(shared.east).editMe({ ...wanted, current_password: ada.password }),
+      lin.on(shared.west).editMe({ ...wanted, current_password: lin.password }),
+    ]
+    const outcomes = await Promise.all(tries.map(outcome))
     expect(outcomes.toSorted()).toEqual(["granted", "user_exists"])
   }
   // The loser's home did not keep what was refused.
@@ -158,7 +161,9 @@ test("ACC1: two concurrent changes of one password: one wins, and only its passw
   }
 })
 
-test("ACC2: a change of password or address voids the links that were mailed before", async ({ shared }) => {
+test("ACC2: a change of password or address voids the links that were mailed before, but no way back", async ({
+  shared,
+}) => {
   const kinds = async ({ id }: Person) =>
     (await shared.sql<{ kind: string }[]>`SELECT kind FROM one_time_tokens WHERE user_id = ${id} ORDER BY kind`).map(
       ({ kind }) => kind,
@@ -166,16 +171,16 @@ test("ACC2: a change of password or address voids the links that were mailed bef
   const plant = ({ id }: Person) => shared.sql`
     INSERT INTO one_time_tokens (id, user_id, kind, token_hash, email, expires_at)
     SELECT ${id}::bigint + n, ${id}, kind, 'x', null, 9999999999
-    FROM unnest(ARRAY['two_factor', 'verify_email', 'password_reset']) WITH ORDINALITY AS t (kind, n)`
+    FROM unnest(ARRAY['two_factor', 'verify_email', 'password_reset', 'restore_email']) WITH ORDINALITY AS t (kind, n)`
   const [ada, lin, mo] = await Promise.all([shared.person("ada"), shared.person("lin"), shared.person("mo")])
   for (const person of [ada, lin, mo]) await plant(person)
   await ada.on(shared.east).editMe({ password: next, current_password: ada.password })
-  await lin.on(shared.east).editMe({ email: `${shared.newName("lin")}@example.com` })
+  await lin.on(shared.east).editMe({ email: `${shared.newName("lin")}@example.com`, current_password: lin.password })
   await mo.on(shared.east).editMe({ username: shared.newName("mo") })
   expect(await Promise.all([ada, lin, mo].map(kinds))).toEqual([
-    [],
-    ["two_factor"],
-    ["password_reset", "two_factor", "verify_email"],
+    ["restore_email"],
+    ["restore_email", "restore_email", "two_factor"],
+    ["password_reset", "restore_email", "two_factor", "verify_email"],
   ])
 })
 
@@ -208,7 +213,7 @@ test("a user who has to choose another name can do only that, and then everythin
   expect((await getMe()).username).toBe(ada.username)
   // The same name in other letters, or no name, is no other name.
   await editMe({ username: ada.username.toUpperCase() })
-  await editMe({ email: `${shared.newName("ada")}@example.com` })
+  await editMe({ email: `${shared.newName("ada")}@example.com`, current_password: ada.password })
   expect(await refusal(listServers())).toBe("username_change_required")
   expect(await refusal(editMe({ username: "admin" }))).toBe("reserved_username")
   await editMe({ username: shared.newName("polite") })
@@ -239,7 +244,7 @@ test("ACC3: a new name reaches the user, friends, requests and members; stranger
   for (const inbox of [member, befriended, requested]) expect(await inbox!.next("USER_UPDATE")).toEqual(shown)
 
   // An address is nobody else's business.
-  await ada.on(shared.west).editMe({ email: `${shared.newName("ada")}@example.com` })
+  await ada.on(shared.west).editMe({ email: `${shared.newName("ada")}@example.com`, current_password: ada.password })
   expect((await own!.next("USER_UPDATE")).email).toMatch(/^ada_/)
   await shared.settle()
   for (const inbox of inboxes) expect(inbox.rest()).toEqual([])
@@ -367,13 +372,16 @@ verifying("where addresses are verified, a new one is not until its mail is answ
   const rest = clientAt(shared.west, token!)
   expect((await rest.getMe()).email_verified).toBe(true)
 
-  expect(await rest.editMe({ email: other })).toMatchObject({ email: other, email_verified: false })
+  expect(await rest.editMe({ email: other, current_password: next })).toMatchObject({
+    email: other,
+    email_verified: false,
+  })
   // Who is in stays in, but a mail was asked for, and without it nobody signs in again.
   expect((await rest.getMe()).email_verified).toBe(false)
   expect(await refusal(login({ username, password: next }))).toBe("email_not_verified")
   // A link counts only for the address that it was sent to.
   const before = await mailed(other)
-  await rest.editMe({ email: third })
+  await rest.editMe({ email: third, current_password: next })
   expect(await refusal(verifyEmail({ token: before }))).toBe("invalid_token")
   const mails = await shared.sql`SELECT kind FROM mails WHERE user_id = ${id} AND kind = 'verify_email'`
   expect(mails.length).toBeGreaterThan(1)

@@ -8,7 +8,7 @@ import { clientAt, type Person } from "../kit/person.ts"
 import { expect, test, type SharedCluster } from "../kit/test.ts"
 
 const idOf = ({ token }: Pick<Person, "token">) => token.split(".")[0]!
-const lifetime = 168 * 3600
+const lifetimeSeconds = 168 * 3600
 
 /** A bot, as its owner's operator would have made it. */
 async function bot({ sql }: SharedCluster, owner: Person) {
@@ -46,7 +46,7 @@ test("sessions are listed with where they came from, the latest activity first, 
   ])
   const mine = listed[1]!
   expect(mine).toMatchObject({ device_id: null, ip_address: "127.0.0.1", user_agent: "Pocket/1.0 ?ber" })
-  expect(mine.expires_at - mine.created_at).toBe(lifetime)
+  expect(mine.expires_at - mine.created_at).toBe(lifetimeSeconds)
   expect(Math.abs(mine.created_at - Date.now() / 1000)).toBeLessThan(30)
   expect(JSON.stringify(listed)).not.toContain(second.token.split(".")[1])
 })
@@ -62,7 +62,7 @@ test("a refresh keeps the token and lets its session last as long as a new one",
   expect([token, user]).toEqual([ada.token, await rest.getMe()])
   const [after] = await ada.on(shared.east).listSessions()
   expect(after!.expires_at).toBeGreaterThan(before!.expires_at)
-  expect(Math.abs(after!.expires_at - Date.now() / 1000 - lifetime)).toBeLessThan(30)
+  expect(Math.abs(after!.expires_at - Date.now() / 1000 - lifetimeSeconds)).toBeLessThan(30)
 
   const { status, body } = await send(shared.east, "/api/v1/auth/refresh", { route: routes.refresh })
   expect([status, body]).toEqual([401, { error: { code: 401, message: "Missing authentication token" } }])

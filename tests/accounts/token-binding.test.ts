@@ -3,7 +3,7 @@ import { routes } from "../../src/contract/contract.ts"
 import type { LoginReply } from "../../src/contract/accounts/auth.ts"
 import type { Worker } from "../kit/cluster.ts"
 import { send } from "../kit/exchange.ts"
-import type { Person, Place } from "../kit/person.ts"
+import type { Person, Endpoint } from "../kit/person.ts"
 import { closedWith, identified, open } from "../kit/raw.ts"
 import { expect, testWith } from "../kit/test.ts"
 
@@ -12,12 +12,12 @@ const test = testWith({ config: proxied })
 
 const [here, there] = ["198.18.1.1", "198.18.1.2"]
 const from = (address: string, agent: string) => ({ headers: { "x-forwarded-for": address, "user-agent": agent } })
-async function signIn(place: Place, { username, password }: Person): Promise<string> {
+async function signIn(place: Endpoint, { username, password }: Person): Promise<string> {
   const body = { username, password }
   const sending = { route: routes.login, method: "POST", body, ...from(here, "Client/1") }
   return ((await send(place, "/api/v1/auth/login", sending)).body as LoginReply).token!
 }
-const getMe = async (place: Place, token: string, address: string, agent: string) =>
+const getMe = async (place: Endpoint, token: string, address: string, agent: string) =>
   (await send(place, "/api/v1/users/@me", { route: routes.getMe, token, ...from(address, agent) })).code
 
 test("with token_binding a token is refused from another address and from another user agent, over REST and the gateway", async ({

@@ -18,7 +18,7 @@ test.each([
   ["three hosts with one PostgreSQL and one Redis", startHosts, 1],
   ["a Redis Cluster of three masters", startOnRedisCluster, 2],
 ] as const)(
-  "P1 to P8, P11, P12: chaos on %s loses, doubles and reorders nothing",
+  "P1 to P8, P11 to P15: chaos on %s loses, doubles and reorders nothing",
   { timeout: 240_000 },
   async (_, start, workers) => {
     const folder = await mkdtemp(join(tmpdir(), "starling-chaos-"))

@@ -15,6 +15,11 @@ import type { Host, RedisService, System, WorkerProcess } from "./system.ts"
 export interface Scene {
   system: System
   readers: readonly Reader[]
+  /**
+   * Whether some messages are as large as may be. The answer is how many were acknowledged since it
+   * was last begun.
+   */
+  fatten: (isFat: boolean) => number
   /** Chosen by the seed: which worker, which Redis, which reader. */
   choice: number
   /** Milliseconds that it lasts. */
@@ -51,15 +56,27 @@ interface Target {
   name: string
 }
 
-async function webWorkers(system: System): Promise<Target[]> {
+async function workersOf(system: System, role: "web" | "job"): Promise<Target[]> {
   const found = await Promise.all(
     system.hosts.map(async host =>
       (await host.workers())
-        .filter(({ place }) => place.startsWith("web"))
-        .map(worker => ({ host, worker, name: `${host.name} ${worker.place}` })),
+        .filter(({ slot }) => slot.startsWith(role))
+        .map(worker => ({ host, worker, name: `${host.name} ${worker.slot}` })),
     ),
   )
   return found.flat().toSorted((a, b) => a.name.localeCompare(b.name))
+}
+
+const webWorkers = (system: System) => workersOf(system, "web")
+
+/** Any: jobs wait while there is none. */
+async function jobWorker({ system, choice }: Scene): Promise<Target> {
+  let targets: Target[] = []
+  await until("a job worker lives", async () => (targets = await workersOf(system, "job")).length > 0, {
+    timeoutMs: 15_000,
+    everyMs: 50,
+  })
+  return pick(targets, choice)
 }
 
 /** A fault of one worker needs another that goes on. */
@@ -146,7 +163,7 @@ async function inTurn(scene: Scene): Promise<void> {
     host.signal(worker.pid, "SIGTERM")
     scene.count()
     await until(
-      `${worker.place} is replaced`,
+      `${worker.slot} is replaced`,
       async () => !(await host.workers()).some(({ pid }) => pid === worker.pid) && (await serving(host)) === all,
       { timeoutMs: 30_000, everyMs: 100 },
     )
@@ -176,7 +193,7 @@ const effects = (links: readonly Link[], weather: Weather) =>
   links.reduce((sum, { counts }) => {
     if (weather.cut) return sum + counts.cut
     if (weather.lost) return sum + counts.lostBytes
-    return sum + (weather.delay ? counts.delayedPieces : counts.throttledPieces)
+    return sum + (weather.delayMs ? counts.delayedPieces : counts.throttledPieces)
   }, 0)
 
 const weather =
@@ -199,10 +216,10 @@ const clock =
     const { host, worker, name } = await oneWorker(scene)
     if (!host.shiftClock) throw new Error("this host's clock cannot be moved")
     scene.begin(name)
-    await host.shiftClock(worker.place, seconds)
+    await host.shiftClock(worker.slot, seconds)
     scene.count()
     await sleep(scene.hold)
-    await host.shiftClock(worker.place, 0)
+    await host.shiftClock(worker.slot, 0)
   }
 
 const redis =
@@ -336,7 +353,7 @@ export const faults: readonly Fault[] = [
     hold: 6_000,
     rest: 3_000,
     long: true,
-    run: weather("redis", { delay: 1_000 }),
+    run: weather("redis", { delayMs: 1_000 }),
   },
 
   {
@@ -410,7 +427,7 @@ export const faults: readonly Fault[] = [
     hold: 6_000,
     rest: 3_000,
     long: true,
-    run: weather("postgres", { delay: 1_000 }),
+    run: weather("postgres", { delayMs: 1_000 }),
   },
 
   {
@@ -441,7 +458,7 @@ export const faults: readonly Fault[] = [
     hold: 5_000,
     rest: 3_000,
     long: true,
-    run: weather("public", { delay: 1_000 }),
+    run: weather("public", { delayMs: 1_000 }),
   },
   {
     name: "clients at 64 KiB/s",
@@ -453,6 +470,46 @@ export const faults: readonly Fault[] = [
   },
 
   // These go on beside the others.
+  {
+    name: "fat messages",
+    kind: "load",
+    hold: 2_500,
+    rest: 500,
+    async run({ fatten, begin, count, hold }) {
+      begin("some messages")
+      fatten(true)
+      try {
+        await sleep(hold)
+        await until("a fat message is acknowledged", () => fatten(true) > 0, { timeoutMs: 30_000 })
+      } finally {
+        count(fatten(false))
+      }
+    },
+  },
+  {
+    name: "job worker killed",
+    kind: "job",
+    hold: 0,
+    rest: 3_000,
+    weight: 2,
+    run: async scene => killed(scene, [await jobWorker(scene)]),
+  },
+  {
+    name: "job worker paused",
+    kind: "job",
+    hold: 3_000,
+    rest: 1_000,
+    run: async scene => paused(scene, [await jobWorker(scene)], scene.hold),
+  },
+  {
+    // Its primary kills one that has stood still for ten seconds.
+    name: "job worker stuck",
+    kind: "job",
+    hold: 13_000,
+    rest: 2_000,
+    long: true,
+    run: async scene => paused(scene, [await jobWorker(scene)], scene.hold),
+  },
   { name: "clock +1 h", kind: "clock", hold: 3_000, rest: 1_500, run: clock(3_600) },
   { name: "clock -1 h", kind: "clock", hold: 3_000, rest: 1_500, run: clock(-3_600) },
   { name: "clock +1 s", kind: "clock", hold: 3_000, rest: 1_500, run: clock(1) },

@@ -8,7 +8,8 @@ import { createWriteStream } from "node:fs"
 import { once } from "node:events"
 
 export type Action =
-  | { do: "send"; channel: string; server: string; body: string; nonce: string }
+  /** `mentions`: the user whom it calls. */
+  | { do: "send"; channel: string; server: string; body: string; nonce: string; mentions?: string }
   | { do: "edit"; channel: string; message: string; body: string }
   | { do: "delete"; channel: string; message: string }
   /** On a connection of its own, so mostly on another worker. */
@@ -17,6 +18,15 @@ export type Action =
   | { do: "page"; channel: string; after: string; reader?: string }
   | { do: "join"; server: string }
   | { do: "leave"; server: string }
+  /** `from`: the client who loses access, or gets it back. */
+  | { do: "remove"; server: string; from: string; how: "kick" | "ban" }
+  | { do: "hide" | "show"; channel: string; from: string; how: string }
+  /** What prepares one of these, and changes nothing of what they see by itself. */
+  | { do: "manage"; channel: string; from: string }
+  /** One that expires after a second. */
+  | { do: "invite"; server: string }
+  /** Asks for a mail. */
+  | { do: "mail"; address: string }
   | { do: "login" }
   | { do: "logout" }
   /** A read that any session may make. */
@@ -24,6 +34,13 @@ export type Action =
   /** /livez and /readyz, asked past every proxy. */
   | { do: "livez" }
   | { do: "readyz" }
+
+/** What fills a message up to its largest size, after its name. */
+const filler = "漢"
+export const filled = (name: string, characters: number): string =>
+  `${name} ${filler.repeat(characters - name.length - 1)}`
+/** What the history has of a content: the filler would only make it long. */
+export const nameIn = (content: string | null): string | null => content?.split(` ${filler}`, 1)[0] ?? null
 
 /** A message as REST answered it. */
 export interface Stored {
@@ -53,8 +70,10 @@ export interface Done {
   op: number
   /** 0: no answer. */
   status: number
-  retryAfter?: number
+  retryAfterSeconds?: number
   messages?: Stored[]
+  /** Of the invite that was made. */
+  code?: string
 }
 
 export type ReaderEntry = { at: number; reader: string; client: string; session: string; login: string } & (
@@ -63,18 +82,21 @@ export type ReaderEntry = { at: number; reader: string; client: string; session:
   | { type: "invalid" }
   | { type: "close"; code: number; reason: string }
   | { type: "event"; name: string; s: number; channel: string; message: string; content: string | null }
+  /** The effect of a job. `about`: the message of a notification, the code of an invite. */
+  | { type: "told"; name: "NOTIFICATION_CREATE" | "INVITE_DELETE"; about: string }
   /** The run is over, and this session was live to the end. */
   | { type: "end" }
 )
 
 /**
- * `worker`, `all` and `rolling` are about processes; `public` about the clients' way in;
- * `dependency` about the rest.
+ * `worker`, `all` and `rolling` are about web workers, `job` about those that run jobs; `public`
+ * about the clients' way in; `load` about what clients send; `dependency` about the rest.
  */
-export type FaultKind = "worker" | "all" | "rolling" | "dependency" | "public" | "clock" | "reader"
+export type FaultKind = "worker" | "all" | "rolling" | "dependency" | "public" | "job" | "load" | "clock" | "reader"
 
 /** What goes on beside the others, because it should harm nobody at all. */
-export const isBeside = ({ kind }: { kind: FaultKind }): boolean => kind === "clock" || kind === "reader"
+export const isBeside = ({ kind }: { kind: FaultKind }): boolean =>
+  kind === "job" || kind === "load" || kind === "clock" || kind === "reader"
 
 export interface FaultEntry {
   at: number
@@ -86,11 +108,40 @@ export interface FaultEntry {
   target?: string
 }
 
+/** What PostgreSQL and the mail server know of jobs, in the end. */
+export interface JobsEntry {
+  at: number
+  type: "jobs"
+  /** Every job had the time that a lost one needs; otherwise some may still be owed. */
+  waited: boolean
+  /** Who is who. */
+  users: { client: string; user: string }[]
+  /** Rows of notifications, by user and message. */
+  notified: { user: string; message: string; times: number }[]
+  /** Messages whose mentions are not done. */
+  owedMentions: string[]
+  invites: { code: string; ended: boolean }[]
+  /** By address: mails that are noted as sent, that are not, and that arrived. */
+  mails: { address: string; sent: number; owed: number; arrived: number }[]
+}
+
+/** How somebody looks to others. */
+export interface PresenceView {
+  by: "told" | "asked"
+  client: string
+  truth: string
+  /** "": nothing was told, or nobody answered. */
+  found: string
+}
+
 export type Entry =
   | Invoke
   | Done
   | ReaderEntry
   | FaultEntry
+  | JobsEntry
+  /** After the faults. */
+  | { at: number; type: "presences"; views: PresenceView[] }
   /** Counters of all hosts together; they never fall. */
   | { at: number; type: "counters"; values: Record<string, number> }
   /**
@@ -156,8 +207,9 @@ export interface Operation<A extends Action = Action> extends Omit<Invoke, "type
   to: number
   outcome: "ok" | "fail" | "maybe"
   status: number
-  retryAfter?: number | undefined
+  retryAfterSeconds?: number | undefined
   messages: readonly Stored[]
+  code?: string | undefined
 }
 
 export function operationsOf(history: History): Operation[] {
@@ -185,8 +237,9 @@ export function operationsOf(history: History): Operation[] {
       operation.to = entry.at
       operation.outcome = entry.type
       operation.status = entry.status
-      operation.retryAfter = entry.retryAfter
+      operation.retryAfterSeconds = entry.retryAfterSeconds
       operation.messages = entry.messages ?? []
+      operation.code = entry.code
       open.delete(entry.op)
     }
   }

@@ -23,7 +23,7 @@ const quiet: ChildLog = { info() {}, warn() {}, error() {} }
 /** How long a service may take to come back; recovery reads its log first. */
 const comeBack = 30_000
 
-export const startLocalSystem: StartSystem = async ({ folder, workers, heapMegabytes }) => {
+export const startLocalSystem: StartSystem = async ({ folder, workers, heapMegabytes, environment }) => {
   const undo: (() => Promise<unknown>)[] = []
   const stop = async () => {
     for (const step of undo.splice(0).reverse()) await step()
@@ -51,6 +51,7 @@ export const startLocalSystem: StartSystem = async ({ folder, workers, heapMegab
       for (const fault of ["clock +1 h", "clock -1 h", "clock +1 s", "clock -1 s"]) impossible.set(fault, clocks)
     const movable = typeof clocks === "string" ? undefined : clocks
     const program = await startProcesses({
+      ...environment,
       WORKERS: String(workers),
       DATABASE_URL: through(database.url, toPostgres.port),
       REDIS_URL: through(memory.url, toRedis.port),

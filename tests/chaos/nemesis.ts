@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import { faults, type Fault } from "./faults.ts"
+import { faults, type Fault, type Scene } from "./faults.ts"
 import { isBeside, type Recorder } from "./history.ts"
 import type { Random } from "./random.ts"
 import type { Reader } from "./reader.ts"
@@ -25,7 +25,7 @@ export interface Schedule {
 }
 
 /** From here on a run has time for the long ones, and from there on for rest between two. */
-const longRun = 100_000
+export const longRun = 100_000
 const calmRun = 300_000
 
 /** The same seed and length make the same schedule. */
@@ -74,11 +74,12 @@ export async function unleash(options: {
   schedule: Schedule
   system: System
   readers: readonly Reader[]
+  fatten: Scene["fatten"]
   recorder: Recorder
   /** Resolves when clients are served everywhere again, or when that takes too long. */
   calm: () => Promise<void>
 }): Promise<Map<string, FaultOutcome>> {
-  const { schedule, system, readers, recorder, calm } = options
+  const { schedule, system, readers, fatten, recorder, calm } = options
   const outcomes = new Map<string, FaultOutcome>()
   let ids = 0
   const began = performance.now()
@@ -104,7 +105,7 @@ export async function unleash(options: {
         outcome.count += times
       }
       if (!isBeside(fault)) await calm()
-      await fault.run({ system, readers, choice, hold, begin, count }).catch((error: Error) => {
+      await fault.run({ system, readers, fatten, choice, hold, begin, count }).catch((error: Error) => {
         outcome.failed = error.message // and the run goes on: what was seen so far must be judged
       })
       if (begun) recorder.add({ type: "fault", id, name, kind, phase: "end" })

@@ -5,6 +5,7 @@ import { routes, type Routes } from "../../src/contract/contract.ts"
 export interface Person {
   name: string
   id: string
+  email: string
   password: string
   /** A name for the first session, and its token. */
   login: string
@@ -17,6 +18,17 @@ export interface Community {
   invite: string
 }
 
+/** Somebody whose access to one server changes in the course of the run. */
+export interface Watched {
+  subject: Person
+  owner: Person
+  community: Community
+  /** A role of theirs alone, which an override of the channel may concern. */
+  crew: string
+  /** A role that hides the channel from those who have it. */
+  muted: string
+}
+
 export interface Population {
   /** Members of every server for the whole run. */
   writers: Person[]
@@ -24,6 +36,13 @@ export interface Population {
   wanderers: Person[]
   /** They sign in, listen for a while and sign out; members of the first server. */
   guest: Person
+  /** They listen, and lose and get back access. */
+  subjects: Person[]
+  watched: Watched[]
+  /** Members of the first server whose presence is looked at, and who looks. */
+  ghosts: Person[]
+  leavers: Person[]
+  observer: Person
   communities: Community[]
 }
 
@@ -33,14 +52,15 @@ export const password = "Correct-Horse-9"
 export async function populate(
   url: string,
   run: string,
-  size: { writers: number; wanderers: number; communities: number },
+  size: { writers: number; wanderers: number; subjects: number; communities: number },
 ): Promise<Population> {
   const at = (token?: string): Client<Routes> =>
     createClient({ baseUrl: url, ...(token !== undefined && { token }), retry: true }, routes)
   const person = async (name: string): Promise<Person> => {
     const username = `${name}_${run}`
-    const { token, user } = await at().register({ username, email: `${username}@example.com`, password })
-    return { name, id: user!.id, password, login: `${name}#0`, token: token! }
+    const email = `${username}@example.com`
+    const { token, user } = await at().register({ username, email, password })
+    return { name, id: user!.id, email, password, login: `${name}#0`, token: token! }
   }
   const people = async (name: string, count: number) => {
     const list: Person[] = []
@@ -50,7 +70,12 @@ export async function populate(
   const writers = await people("writer", size.writers)
   const wanderers = await people("wanderer", size.wanderers)
   const guest = await person("guest")
+  const subjects = await people("subject", size.subjects)
+  const ghosts = await people("ghost", 2)
+  const leavers = await people("leaver", 2)
+  const observer = await person("observer")
   const communities: Community[] = []
+  const watched: Watched[] = []
   for (let n = 0; n < size.communities; n++) {
     const owner = writers[n % writers.length]!
     const server = await at(owner.token).createServer({ name: `Server ${n}` })
@@ -58,7 +83,25 @@ export async function populate(
     const { code } = await at(owner.token).createInvite({ channel_id: channel!.id, max_age: 0 })
     for (const member of [...writers, guest])
       if (member !== owner) await at(member.token).joinByInvite({ invite_code: code })
-    communities.push({ server: server.id, channel: channel!.id, invite: code })
+    const community: Community = { server: server.id, channel: channel!.id, invite: code }
+    communities.push(community)
+    if (n === 0)
+      for (const member of [...ghosts, ...leavers, observer]) await at(member.token).joinByInvite({ invite_code: code })
+    const subject = subjects[n]
+    if (subject) watched.push(await watch(at(owner.token), at(subject.token), { subject, owner, community }))
   }
-  return { writers, wanderers, guest, communities }
+  return { writers, wanderers, guest, subjects, watched, ghosts, leavers, observer, communities }
+}
+
+async function watch(
+  owner: Client<Routes>,
+  subject: Client<Routes>,
+  who: Omit<Watched, "crew" | "muted">,
+): Promise<Watched> {
+  const { server: server_id, channel: channel_id, invite: invite_code } = who.community
+  await subject.joinByInvite({ invite_code })
+  const { id: crew } = await owner.createRole({ server_id, name: "Crew" })
+  const { id: muted } = await owner.createRole({ server_id, name: "Muted" })
+  await owner.setOverride({ channel_id, target_id: muted, type: "role", allow: [], deny: ["channels.view"] })
+  return { ...who, crew, muted }
 }

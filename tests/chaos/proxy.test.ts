@@ -75,7 +75,7 @@ test("lost replies: the request arrives, nothing comes back, nobody is told; the
 
 test("a delay holds for both ways and keeps the order", async () => {
   const { link, open } = await echo()
-  link.set({ delay: 150 })
+  link.set({ delayMs: 150 })
   const { socket, received } = await open()
   const began = performance.now()
   for (const letter of "abcdef") socket.write(letter)

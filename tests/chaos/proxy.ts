@@ -8,7 +8,7 @@ export interface Weather {
   /** Requests arrive and replies vanish, or the other way round. Nobody is told. */
   lost?: "replies" | "requests"
   /** Milliseconds that every piece is late, both ways. */
-  delay?: number
+  delayMs?: number
   /** Bytes in a second, each way and connection. */
   bandwidth?: number
 }
@@ -111,12 +111,12 @@ export async function openLink(name: string, target: () => Target, host = "127.0
       }
     }
     from.on("data", (piece: Buffer) => {
-      const { delay = 0, bandwidth } = weather
+      const { delayMs = 0, bandwidth } = weather
       const now = performance.now()
-      if (delay === 0 && bandwidth === undefined && underWay.length === 0) return deliver(piece)
-      if (delay > 0) counts.delayedPieces++
+      if (delayMs === 0 && bandwidth === undefined && underWay.length === 0) return deliver(piece)
+      if (delayMs > 0) counts.delayedPieces++
       if (bandwidth !== undefined) counts.throttledPieces++
-      free = Math.max(free, now + delay) + (bandwidth === undefined ? 0 : (piece.length / bandwidth) * 1_000)
+      free = Math.max(free, now + delayMs) + (bandwidth === undefined ? 0 : (piece.length / bandwidth) * 1_000)
       underWay.push(piece)
       // A slow line takes nothing more in; a long one does.
       if (bandwidth !== undefined) from.pause()

@@ -1,7 +1,7 @@
 import { GatewayClient } from "../../client/gateway.ts"
 import { allIntents, bitOf } from "../../src/contract/core/intents.ts"
 import { compareIds } from "../../src/domain/core/snowflake.ts"
-import type { Recorder } from "./history.ts"
+import { nameIn, type Recorder } from "./history.ts"
 import type { Rest } from "./rest.ts"
 
 export interface ReaderOptions {
@@ -102,9 +102,12 @@ export class Reader {
         channel_id: channel,
         content = null,
       } = data as { id: string; channel_id: string; content?: string | null }
-      this.#write({ type: "event", name, s, channel, message: id, content })
+      this.#write({ type: "event", name, s, channel, message: id, content: nameIn(content) })
       if (name === "MESSAGE_CREATE") this.#learn(channel, id)
-    }
+    } else if (name === "NOTIFICATION_CREATE") {
+      const { link } = data as { link: string | null }
+      this.#write({ type: "told", name, about: link?.split("/").at(-1) ?? "" })
+    } else if (name === "INVITE_DELETE") this.#write({ type: "told", name, about: (data as { code: string }).code })
   }
 
   #invalid(): void {
@@ -122,7 +125,8 @@ export class Reader {
       | { type: "resumed"; s: number }
       | { type: "invalid" | "end" }
       | { type: "close"; code: number; reason: string }
-      | { type: "event"; name: string; s: number; channel: string; message: string; content: string | null },
+      | { type: "event"; name: string; s: number; channel: string; message: string; content: string | null }
+      | { type: "told"; name: "NOTIFICATION_CREATE" | "INVITE_DELETE"; about: string },
   ): void {
     const { name, client, login, recorder } = this.#options
     recorder.add({ ...entry, reader: name, client, login, session: this.#session })

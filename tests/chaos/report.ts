@@ -59,7 +59,10 @@ const promises: Readonly<Record<string, string>> = {
   P7: "Two owners never both commit",
   P8: "A killed worker's channels go on within 5 s",
   P11: "A dependency that is away gives a typed answer within 5 s",
-  P12: "After a logout or a leave nothing more",
+  P12: "After a logout, a leave, a kick or a ban nothing more",
+  P13: "A change of access acts on the stream at once",
+  P14: "No stale presence",
+  P15: "A job's effect happens once",
 }
 
 function markdown(result: ChaosResult, title: string, picture: string): string {

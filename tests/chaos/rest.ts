@@ -1,10 +1,10 @@
 import { Agent, request as httpRequest } from "node:http"
-import type { Action, Recorder, Stored, Untimed } from "./history.ts"
+import { nameIn, type Action, type Recorder, type Stored, type Untimed } from "./history.ts"
 
 interface Answer {
   /** 0: no answer. */
   status: number
-  retryAfter?: number
+  retryAfterSeconds?: number
   body: unknown
 }
 
@@ -40,9 +40,10 @@ export class Rest {
     const answer = await this.#ask(call)
     const outcome = outcomeOf(answer.status)
     const done: Untimed = { type: outcome, op, status: answer.status }
-    if (answer.retryAfter !== undefined) done.retryAfter = answer.retryAfter
+    if (answer.retryAfterSeconds !== undefined) done.retryAfterSeconds = answer.retryAfterSeconds
     const messages = outcome === "ok" ? messagesIn(answer.body) : []
     if (messages.length > 0) done.messages = messages
+    if (outcome === "ok" && action.do === "invite") done.code = (answer.body as { code: string }).code
     this.#recorder.add(done)
     return { ...answer, outcome }
   }
@@ -76,7 +77,7 @@ export class Rest {
           const after = Number(response.headers["retry-after"] ?? Number.NaN)
           resolve({
             status: response.statusCode ?? 0,
-            ...(Number.isFinite(after) && { retryAfter: after }),
+            ...(Number.isFinite(after) && { retryAfterSeconds: after }),
             body: parsed(received),
           })
         })
@@ -105,6 +106,6 @@ function messagesIn(body: unknown): Stored[] {
   const list = Array.isArray(body) ? (body as unknown[]) : [body]
   return list.flatMap(one => {
     const { id, author_id: author, content } = (one ?? {}) as { id?: string; author_id?: string; content?: string }
-    return id !== undefined && author !== undefined ? [{ id, author, content: content ?? null }] : []
+    return id !== undefined && author !== undefined ? [{ id, author, content: nameIn(content ?? null) }] : []
   })
 }

@@ -4,16 +4,28 @@ import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import postgres from "postgres"
 import { compareIds } from "../../src/domain/core/snowflake.ts"
+import { Mailbox } from "../kit/mailbox.ts"
 import { until } from "../kit/until.ts"
 import { checks } from "./checks/checks.ts"
-import { operationsOf, Recorder, type Finding, type History, type Stored } from "./history.ts"
+import {
+  faultsOf,
+  nameIn,
+  operationsOf,
+  Recorder,
+  type Finding,
+  type History,
+  type Operation,
+  type Stored,
+} from "./history.ts"
+import { lookAtJobs } from "./jobs.ts"
 import { watchMachine } from "./machine.ts"
-import { planFaults, unleash, type FaultOutcome, type Schedule } from "./nemesis.ts"
+import { longRun, planFaults, unleash, type FaultOutcome, type Schedule } from "./nemesis.ts"
 import { populate, type Population } from "./people.ts"
 import { randomFrom } from "./random.ts"
 import { Reader } from "./reader.ts"
 import { Rest } from "./rest.ts"
 import type { StartSystem, System } from "./system.ts"
+import { Presences } from "./presence.ts"
 import { planActs, Workload } from "./workload.ts"
 
 export interface ChaosOptions {
@@ -49,6 +61,8 @@ const warmUp = 2_000
 /** Workers that died often come back the later. */
 const healing = 40_000
 const settling = 20_000
+/** More than an event may be under way. */
+const heardAfterMs = 1_200
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const { seed, seconds, folder, workers = 3, rate = 40, say = () => {} } = options
@@ -63,21 +77,41 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 
   say("starting the system")
   const { heapMegabytes } = options
-  const system = await options.start({
-    folder: join(folder, "system"),
-    workers,
-    ...(heapMegabytes !== undefined && { heapMegabytes }),
-  })
+  const mailbox = await Mailbox.open()
+  const system = await options
+    .start({
+      folder: join(folder, "system"),
+      workers,
+      environment: {
+        SMTP_URL: mailbox.url,
+        STARLING_MAIL_FROM: "starling@chat.example",
+        STARLING_MAILS_PER_HOUR: "1000",
+      },
+      ...(heapMegabytes !== undefined && { heapMegabytes }),
+    })
+    .catch(async (error: unknown) => {
+      await mailbox.stop()
+      throw error
+    })
   options.onStart?.(system)
   const readers: Reader[] = []
+  let presences: Presences | undefined
   const ending = new AbortController()
   const watching: Promise<void>[] = []
   try {
-    const population = await populate(system.hosts[0]!.url, run, { writers: 4, wanderers: 2, communities: 6 })
+    const population = await populate(system.hosts[0]!.url, run, {
+      writers: 4,
+      wanderers: 2,
+      subjects: 2,
+      communities: 6,
+    })
     const random = randomFrom(seed, "readers")
     readers.push(...readersOf(population, system, { recorder, rest, random: () => random.next() }))
     for (const reader of readers) reader.start()
-    await until("every reader is live", () => readers.every(reader => reader.isLive), { timeoutMs: 20_000 })
+    const present = (presences = new Presences(population, system, recorder))
+    await until("every reader is live", () => present.isLive && readers.every(reader => reader.isLive), {
+      timeoutMs: 20_000,
+    })
     watching.push(
       watchMachine(recorder, ending.signal),
       sampleCounters(system, recorder, ending.signal),
@@ -101,6 +135,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       schedule,
       system,
       readers: steady,
+      fatten: isFat => workload.fatten(isFat),
       recorder,
       calm: async () => {
         const since = performance.now()
@@ -116,9 +151,13 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     say("healing")
     for (const links of Object.values(system.links)) for (const link of links) link.set({})
     await healed(system, workers, readers)
+    await until("those who look are live", () => present.isLive, { timeoutMs: healing })
     ending.abort()
     await Promise.all([load, ...watching])
     await workload.settle(settling)
+    await lookAtJobs(system, population, { mailbox, recorder, patient: seconds * 1_000 >= longRun })
+    const lookedAt = performance.now()
+    await present.look({ patient: seconds * 1_000 >= longRun })
     for (const community of population.communities) {
       const last = await workload.sendLast(community)
       await until(
@@ -128,31 +167,37 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
         { timeoutMs: 15_000 },
       ).catch(() => {}) // the checkers say what is missing
     }
+    // By then they have heard of what jobs did.
+    await sleep(Math.max(0, lookedAt + heardAfterMs - performance.now()))
     for (const reader of readers) await reader.end()
 
     say("reading everything")
     await readAll(system, population, recorder)
     recorder.add({ type: "counters", values: await countersOf(system) })
+    say("everybody leaves")
+    await present.end({ patient: seconds * 1_000 >= longRun })
     const log = system.hosts.map(host => host.log()).join("\n")
     return await conclude({ ...options, schedule, historyFile, recorder, outcomes: [...done.values()], log })
   } finally {
     ending.abort()
     await Promise.allSettled(watching)
     for (const reader of readers) await reader.end()
+    presences?.close()
     rest.close()
     await writeFile(join(folder, "program.log"), system.hosts.map(host => host.log()).join("\n"))
     await system.stop()
+    await mailbox.stop()
     await recorder.close()
   }
 }
 
 function readersOf(
-  { writers, wanderers, communities }: Population,
+  { writers, wanderers, subjects, communities }: Population,
   { urls }: System,
   shared: { recorder: Recorder; rest: Rest; random: () => number },
 ): Reader[] {
   const channels = communities.map(({ channel }) => channel)
-  const reader = (of: "writer" | "wanderer") => (person: Population["guest"], at: number) =>
+  const reader = (of: "writer" | "wanderer" | "subject") => (person: Population["guest"], at: number) =>
     new Reader({
       ...shared,
       name: `${person.name}'s`,
@@ -164,7 +209,7 @@ function readersOf(
       steady: of === "writer",
       channels,
     })
-  return [...writers.map(reader("writer")), ...wanderers.map(reader("wanderer"))]
+  return [...writers.map(reader("writer")), ...wanderers.map(reader("wanderer")), ...subjects.map(reader("subject"))]
 }
 
 /** What the program counts of itself, by the names used here. */
@@ -219,8 +264,11 @@ async function healed(system: System, workers: number, readers: readonly Reader[
     async () => {
       const counts = await Promise.all(system.hosts.map(host => host.metrics().catch(() => new Map<string, number>())))
       return (
-        counts.every(series => series.get('starling_processes{role="web"}') === workers) &&
-        readers.every(reader => reader.isLive || reader.isOver)
+        counts.every(
+          series =>
+            series.get('starling_processes{role="web"}') === workers &&
+            (series.get('starling_processes{role="job"}') ?? 0) > 0,
+        ) && readers.every(reader => reader.isLive || reader.isOver)
       )
     },
     { timeoutMs: healing, everyMs: 200 },
@@ -244,7 +292,7 @@ async function readAll(system: System, { writers, communities }: Population, rec
         })
         if (!answer.ok) throw new Error(`the final read was answered ${answer.status}: ${await answer.text()}`)
         const page = (await answer.json()) as { id: string; author_id: string; content: string | null }[]
-        messages.push(...page.map(({ id, author_id: author, content }) => ({ id, author, content })))
+        messages.push(...page.map(({ id, author_id: author, content }) => ({ id, author, content: nameIn(content) })))
         if (page.length < 100) break
       }
       const rows = await sql<{ id: string; committed: string | null }[]>`
@@ -271,6 +319,7 @@ const shownBy: readonly (readonly [fault: RegExp, counters: readonly string[]])[
   [/^(worker killed|all workers killed)/, ["resumesDeadWorker", "resumesOtherWorker"]],
   [/^clients (reset|cut off)/, ["resumesSameWorker", "resumesOtherWorker"]],
   [/^workers told to end/, ["handOvers"]],
+  [/^job worker/, ["toldAfterJobFault"]],
   [/^postgres (killed|cut off|replies lost|out of connections|disk full)/, ["postgresErrors", "unknownOutcomes"]],
   // So short a pause makes nothing fail; but /readyz notices.
   [/^(postgres paused|postgres 2 s late|redis paused)/, ["unready"]],
@@ -303,6 +352,11 @@ async function conclude({
   counters["invalidated"] = history.filter(({ type }) => type === "invalid").length
   counters["newSessions"] = history.filter(({ type }) => type === "ready").length - readersAtFirst(history)
   counters["incarnationsOver"] = log.match(/incarnation ended/g)?.length ?? 0
+  const jobFault = faultsOf(history).find(({ kind }) => kind === "job")
+  const isBarrier = ({ action, outcome }: Operation) =>
+    outcome === "ok" && (action.do === "hide" || action.do === "remove")
+  counters["barriers"] = operationsOf(history).filter(isBarrier).length
+  counters["toldAfterJobFault"] = history.filter(({ type, at }) => type === "told" && at > (jobFault?.to ?? 0)).length
   const done = outcomes.filter(({ skipped }) => skipped === undefined)
   const missing = done
     .filter(({ count, failed }) => count === 0 || failed !== undefined)

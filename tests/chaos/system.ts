@@ -39,7 +39,7 @@ export interface RedisService extends Service {
 export interface WorkerProcess {
   readonly pid: number
   /** Such as "web 0". */
-  readonly place: string
+  readonly slot: string
 }
 
 /** One program with its workers. */
@@ -79,4 +79,12 @@ export interface System {
 }
 
 /** Starts a fresh system: empty tables, an empty Redis, rate limits off. */
-export type StartSystem = (options: { folder: string; workers: number; heapMegabytes?: number }) => Promise<System>
+export type StartSystem = (options: StartOptions) => Promise<System>
+
+interface StartOptions {
+  folder: string
+  workers: number
+  heapMegabytes?: number
+  /** Of the program, on top of the system's own. */
+  environment: Record<string, string>
+}

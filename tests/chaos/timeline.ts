@@ -13,6 +13,8 @@ const meanings: Record<FaultKind, string> = {
   rolling: "restart in turn",
   dependency: "PostgreSQL, Redis",
   public: "the clients' way in",
+  job: "job workers",
+  load: "what clients send",
   clock: "clocks",
   reader: "readers",
 }
@@ -23,6 +25,8 @@ const colours: Record<FaultKind, string> = {
   rolling: "#a16207",
   dependency: "#1d4ed8",
   public: "#0f766e",
+  job: "#be185d",
+  load: "#0369a1",
   clock: "#7e22ce",
   reader: "#4d7c0f",
 }

@@ -4,13 +4,15 @@
  * is found when it is due.
  */
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Recorder } from "./history.ts"
+import { limits } from "../../src/contract/core/limits.ts"
+import { filled, type Recorder } from "./history.ts"
+import { Moderation } from "./moderation.ts"
 import type { Person, Population, Community } from "./people.ts"
 import type { Random } from "./random.ts"
 import { Reader } from "./reader.ts"
 import type { Rest } from "./rest.ts"
 
-type ActKind = "send" | "edit" | "delete" | "wander" | "visit"
+type ActKind = "send" | "edit" | "delete" | "wander" | "bar" | "invite" | "mail" | "visit"
 
 export interface Act {
   /** Milliseconds after the beginning. */
@@ -26,10 +28,13 @@ export interface Act {
 }
 
 const shares: readonly (readonly [ActKind, number])[] = [
-  ["send", 0.82],
+  ["send", 0.77],
   ["edit", 0.07],
   ["delete", 0.04],
   ["wander", 0.06],
+  ["bar", 0.03],
+  ["invite", 0.01],
+  ["mail", 0.01],
 ]
 
 export function planActs(random: Random, milliseconds: number, perSecond: number): Act[] {
@@ -59,17 +64,32 @@ interface Surroundings {
   random: Random
 }
 
-const mostUnderWay = 150
+const maxUnderWay = 150
+/** With 57 kB in UTF-8 nearly as large as may be. */
+const fat = (name: string) => ({
+  content: filled(name, limits.messageCharacters),
+  embeds: [{ filler: "漢".repeat(limits.embed.allBytes / 3 - 100) }],
+})
+/** While messages are fat, one of so many is. */
+const messagesPerFatOne = 4
+
+/** One of so many mentions somebody. */
+const messagesPerMention = 8
 
 export class Workload {
   readonly #surroundings: Surroundings
+  readonly #moderation: Moderation
   readonly #underWay = new Set<Promise<unknown>>()
   /** Acknowledged messages that nobody edited or deleted yet. */
   readonly #own: { person: Person; community: Community; id: string }[] = []
   readonly #away = new Set<Person>()
+  /** Who waits for the answer to a request for a mail: of two at once one may be for nothing. */
+  readonly #asking = new Set<string>()
   #bodies = 0
   #visits = 0
   #stopRetries = false
+  #isFat = false
+  #fatOnes = 0
   /** When a community last accepted a message. */
   readonly #accepted = new Map<Community, number>()
   /** Acts that did not fit any more. */
@@ -77,6 +97,15 @@ export class Workload {
 
   constructor(surroundings: Surroundings) {
     this.#surroundings = surroundings
+    const { population, rest } = surroundings
+    let asked = 0
+    this.#moderation = new Moderation({
+      population,
+      rest,
+      url: () => this.#url(asked++),
+      send: (person, community) => this.#send(person, community, { choice: 0, fresh: true, verify: false }),
+      isOver: () => this.#stopRetries,
+    })
   }
 
   /** Resolves when the last act has begun; `settle` waits for their ends. */
@@ -88,7 +117,7 @@ export class Workload {
       if (ended.aborted) return
       // Clients that give up before they begin: without a bound, retries alone would keep an
       // overloaded machine down.
-      if (this.#underWay.size >= mostUnderWay) this.shed++
+      if (this.#underWay.size >= maxUnderWay) this.shed++
       else this.#begin(this.#perform(act))
     }
   }
@@ -103,6 +132,13 @@ export class Workload {
   /** One more message in a community; the answer is its id, once it is acknowledged. */
   async sendLast(community: Community): Promise<string | undefined> {
     return this.#send(this.#surroundings.population.writers[0]!, community, { choice: 0, fresh: true, verify: false })
+  }
+
+  /** See `Scene`. */
+  fatten(isFat: boolean): number {
+    if (isFat && !this.#isFat) this.#fatOnes = 0
+    this.#isFat = isFat
+    return this.#fatOnes
   }
 
   /** Whether every community accepted a message after that time. */
@@ -128,6 +164,12 @@ export class Workload {
         return this.#change(act, "delete")
       case "wander":
         return this.#wander(population.wanderers[act.person % population.wanderers.length]!, act)
+      case "bar":
+        return this.#moderation.perform(act.choice)
+      case "invite":
+        return this.#invite(community, act)
+      case "mail":
+        return this.#mail(act)
       case "visit":
         return this.#visit(act)
     }
@@ -144,23 +186,35 @@ export class Workload {
     community: Community,
     { choice, fresh, verify }: Pick<Act, "choice" | "fresh" | "verify">,
   ): Promise<string | undefined> {
-    const { run, rest } = this.#surroundings
-    const body = `${run}:${person.name}:${++this.#bodies}`
+    const { run, rest, population } = this.#surroundings
+    const others = population.writers.filter(writer => writer !== person)
+    const mentioned = choice % messagesPerMention === 1 ? others[choice % others.length]!.id : undefined
+    const name = `${run}:${person.name}:${++this.#bodies}`
+    const body = mentioned === undefined ? name : `${name} <@${mentioned}>`
+    const isFat = this.#isFat && choice % messagesPerFatOne === 2
     for (let attempt = 0; ; attempt++) {
       const url = this.#url(choice + attempt)
       const answer = await rest.call({
         client: person.name,
         session: person.login,
         token: person.token,
-        action: { do: "send", channel: community.channel, server: community.server, body, nonce: body },
+        action: {
+          do: "send",
+          channel: community.channel,
+          server: community.server,
+          body,
+          nonce: name,
+          ...(mentioned !== undefined && { mentions: mentioned }),
+        },
         method: "POST",
         url: `${url}/api/v1/channels/${community.channel}/messages`,
-        body: { content: body, nonce: body },
+        body: { ...(isFat ? fat(body) : { content: body }), nonce: name },
         fresh: fresh || attempt > 0,
       })
       if (answer.outcome === "fail") return undefined
       if (answer.outcome === "ok") {
         const { id } = answer.body as { id: string }
+        if (isFat) this.#fatOnes++
         this.#own.push({ person, community, id })
         this.#accepted.set(community, performance.now())
         if (verify) this.#begin(this.#get(person, community, id, choice + 1))
@@ -206,6 +260,40 @@ export class Workload {
     // A wanderer may have left by then; a writer never does.
     const witness = population.writers.includes(person) ? person : population.writers[0]!
     if (how === "edit" && outcome === "ok" && act.verify) await this.#get(witness, community, id, act.choice + 1)
+  }
+
+  /** An invite that a job ends. */
+  async #invite({ server, channel }: Community, act: Act): Promise<void> {
+    const { rest, population } = this.#surroundings
+    const { name, login, token } = population.writers[act.person % population.writers.length]!
+    await rest.call({
+      client: name,
+      session: login,
+      token,
+      action: { do: "invite", server },
+      method: "POST",
+      url: `${this.#url(act.choice)}/api/v1/channels/${channel}/invites`,
+      body: { max_age: 1 },
+      fresh: act.fresh,
+    })
+  }
+
+  /** Asks for the mail of somebody who forgot their password. */
+  async #mail(act: Act): Promise<void> {
+    const { rest, population } = this.#surroundings
+    const { name, login, email } = population.writers[act.person % population.writers.length]!
+    if (this.#asking.has(name)) return
+    this.#asking.add(name)
+    await rest.call({
+      client: name,
+      session: login,
+      action: { do: "mail", address: email },
+      method: "POST",
+      url: `${this.#url(act.choice)}/api/v1/auth/password-reset/request`,
+      body: { email },
+      fresh: act.fresh,
+    })
+    this.#asking.delete(name)
   }
 
   /** Joins, writes, leaves, and tries to write once more, which must be refused. */

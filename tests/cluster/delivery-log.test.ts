@@ -16,7 +16,7 @@ const sNow = () => (Date.now() - epochMs) * 4096
 
 async function newLog(first = 1000) {
   const keys = redisKeys(`test-${randomUUID()}:`)
-  const logs = new DeliveryLogs(redis, keys)
+  const logs = new DeliveryLogs(redis, redis, keys)
   await logs.create("w", first)
   const all = async () => (await logs.read("w", 0, 10_000)).slice(1)
   return { logs, keys, all }
@@ -145,6 +145,30 @@ test("a flush larger than one entry keeps its order and its positions", async ()
   expect(items.every((item, i) => i === 0 || item.s > items[i - 1]!.s)).toBe(true)
 })
 
+test("an entry of several events holds 256 KiB at most, counted in UTF-8", async () => {
+  const { logs, keys } = await newLog()
+  const bound = 256 * 1024
+  const sizes = [10, 40_000, 100_000, 100_000, 100_000, 400_000, 5, 5, ...Array.from({ length: 30 }, () => 30_000)]
+  const fields = sizes.flatMap(size => ['["e",1,1]', "漢".repeat(size / 3)])
+  await logs.append("w", [{ shard: 1, epoch: 1, number: 1, before: 0, fields }])
+  const entries = (await redis.xrange(keys.log("w"), "-", "+")).slice(1).map(([id, found]) => ({
+    last: Number(id.split("-")[0]),
+    events: found.length / 2,
+    bytes: Buffer.byteLength(found.join("")),
+    first: Buffer.byteLength(found.slice(0, 2).join("")),
+    fields: found,
+  }))
+  expect(entries.flatMap(entry => entry.fields)).toEqual(fields)
+  for (const [i, { last, events, bytes }] of entries.entries()) {
+    expect(events === 1 || bytes <= bound).toBe(true)
+    // As much as fits, so that small events share entries.
+    const next = entries[i + 1]
+    if (next) expect(bytes + next.first).toBeGreaterThan(bound)
+    if (next) expect(next.last - next.events).toBeGreaterThanOrEqual(last)
+  }
+  expect((await logs.lastPosition("w"))!).toBe(entries.at(-1)!.last)
+})
+
 test("a join marker reserves a range above everything given out and above the floor", async () => {
   const { logs } = await newLog()
   await logs.append("w", [part(1, 1, 0)])
@@ -165,7 +189,7 @@ test("reading after a position in the middle of an entry gives the rest of that 
   const items = await all()
   for (const [i, { s }] of items.entries())
     expect((await logs.read("w", s, 100)).map(item => item.data)).toEqual(items.slice(i + 1).map(item => item.data))
-  expect(await logs.firstPosition("w")).toBe(1000)
+  expect(await logs.firstPosition("w")).toBe(1001)
 })
 
 test("many owners at once: every shard's chain is whole, and positions rise for all together", async () => {

@@ -1,6 +1,6 @@
 /** A turn that the database refuses, a commit whose outcome nobody knows: what happens to them, and to everybody else. */
 import type { Cluster, Worker } from "../kit/cluster.ts"
-import { clientAt, type Person, type Place } from "../kit/person.ts"
+import { clientAt, type Person, type Endpoint } from "../kit/person.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
@@ -14,7 +14,7 @@ async function counted({ metrics }: Worker, name: string): Promise<number> {
 const total = async (workers: readonly Worker[], name: string) =>
   (await Promise.all(workers.map(worker => counted(worker, name)))).reduce((a, b) => a + b, 0)
 
-async function ownServer(owner: Person, at: Place) {
+async function ownServer(owner: Person, at: Endpoint) {
   const server = await owner.on(at).createServer({ name: "Somewhere" })
   const [channel] = await owner.on(at).listChannels({ server_id: server.id })
   return { server, channel: channel! }

@@ -1,25 +1,43 @@
 /** The runtime alone, with an actor that knows nothing of chat, on real PostgreSQL and Redis. */
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { tell, type ActorKind, type Tell } from "../../src/runtime/actor.ts"
+import { defineFact } from "../../src/runtime/facts.ts"
+import { Facts } from "../../src/domain/core/facts.ts"
+import { wantedPlace } from "../../src/domain/core/placement.ts"
 import { shardOf } from "../../src/domain/core/snowflake.ts"
 import { defineWrite } from "../../src/storage/core/write.ts"
 import { cloneDatabase, type TestDatabase } from "../kit/database.ts"
 import { bootKernel, shared, type Kernel } from "../kit/kernel.ts"
 import { until } from "../kit/until.ts"
 
-interface Counter {
+interface CounterRow {
   readonly id: string
   count: number
+}
+interface Counter extends CounterRow {
+  readonly facts: Facts
 }
 interface CounterCommands {
   begin(input: object): string
   add(input: { by: number }): number
   /** Takes from this counter and gives to another, wherever it lives. */
   give(input: { by: number; to: string }): number
+  /** Its owner dies of it: see `deadlyFact`. */
+  die(input: object): number
 }
 
+/** Loading it ends the worker that loads it. */
+let onDeadly: (counter: string) => Promise<void> = () => Promise.reject(new Error("nobody is to die"))
+const deadlyFact = defineFact<Counter, true>({
+  keep: 1,
+  async load(_source, counter) {
+    await onDeadly(counter)
+    return new Promise(() => {})
+  },
+})
+
 /** How it is kept: all counters of a batch in one statement. */
-const putCounter = defineWrite<Counter>(
+const putCounter = defineWrite<CounterRow>(
   "putCounter",
   (sql, rows) => sql`
     INSERT INTO counters SELECT * FROM unnest(${rows.map(row => row.id)}::bigint[], ${rows.map(row => row.count)}::int[])
@@ -35,11 +53,17 @@ const counted = ({ id }: Pick<Counter, "id">, count: number, ...publish: Tell[])
 
 const counterActor: ActorKind<Counter, Counter, CounterCommands> = {
   kind: "counter",
-  home: { name: "counter", load: id => loadCounter(id) },
+  home: { name: "counter", load: wokenCounter },
   find: counter => counter,
   missing: "not_found",
   commands: {
-    begin: { create: ({ id }) => ({ home: { id, count: 0 }, write: [putCounter({ id, count: 0 })], reply: id }) },
+    begin: {
+      create: ({ id }) => ({
+        home: { id, count: 0, facts: new Facts() },
+        write: [putCounter({ id, count: 0 })],
+        reply: id,
+      }),
+    },
     add: { turn: ({ state: counter }, { by }) => counted(counter, counter.count + by) },
     give: {
       turn: ({ state: counter }, { by, to }) =>
@@ -49,6 +73,7 @@ const counterActor: ActorKind<Counter, Counter, CounterCommands> = {
           tell<Counter, Counter, CounterCommands, "add">(counterActor, to, { type: "add", by }),
         ),
     },
+    die: { needs: () => [deadlyFact.need("it")], turn: ({ state: counter }) => ({ reply: counter.count }) },
   },
 }
 
@@ -65,9 +90,13 @@ afterAll(async () => {
   await database.drop()
 })
 
-async function loadCounter(id: string): Promise<Counter | undefined> {
-  const [row] = await database.sql<Counter[]>`SELECT id::text, count FROM counters WHERE id = ${id}`
+async function loadCounter(id: string): Promise<CounterRow | undefined> {
+  const [row] = await database.sql<CounterRow[]>`SELECT id::text, count FROM counters WHERE id = ${id}`
   return row && { ...row }
+}
+async function wokenCounter(id: string): Promise<Counter | undefined> {
+  const row = await loadCounter(id)
+  return row && { ...row, facts: new Facts() }
 }
 
 const begin = (at: Kernel) => at.create(counterActor, { type: "begin" })
@@ -127,4 +156,40 @@ test("a row that was changed behind its back is not seen by a home in memory, an
   await database.sql`UPDATE counters SET count = 100 WHERE id = ${id}`
   await next.leave()
   expect(await add(next, id, 1)).toBe(101)
+})
+
+test("ASK1: a command that its owner dies of goes to one more owner, then it is refused and the others live", async () => {
+  const five: Kernel[] = []
+  for (let i = 0; i < 5; i++) five.push(await bootKernel(database, [counterActor]))
+  workers.push(...five)
+  // Those of the tests before give away what they have.
+  for (const worker of workers) if (!five.includes(worker)) await worker.leave().catch(() => {})
+  await shared(database, five)
+  const id = await begin(five[0]!)
+  // The three that it would be with one after the other; who asks is another. In which order depends on who hears first of a
+  // death.
+  const places = five.map(worker => ({ worker, host: "test", slot: worker.slot }))
+  const owners: Kernel[] = []
+  for (let i = 0; i < 3; i++) {
+    const left = places.filter(({ worker }) => !owners.includes(worker))
+    owners.push(wantedPlace(shardOf(id), left)!.worker)
+  }
+  const asker = five.find(worker => !owners.includes(worker))!
+  const died: string[] = []
+  onDeadly = async () => {
+    const [row] = await database.sql<{ owner: string }[]>`SELECT owner FROM shards WHERE shard = ${shardOf(id)}`
+    const victim = five.find(worker => worker.id === row!.owner)!
+    died.push(victim.id)
+    await database.sql`UPDATE incarnations SET died_at = now() WHERE id = ${victim.id}`
+    for (const worker of five) if (worker !== victim) worker.membership.noteDeath(victim.id)
+  }
+  await expect(asker.ask(counterActor, id, { type: "die" })).rejects.toMatchObject({
+    code: "unavailable",
+    details: { extra: { reason: "its owners died" } },
+  })
+  expect(new Set(died).size).toBe(2)
+  expect(died).toHaveLength(2)
+  expect(await add(asker, id, 1)).toBe(1)
+  const [last] = five.filter(worker => !died.includes(worker.id) && worker.shards.has(shardOf(id)))
+  expect(last).toBeDefined()
 })

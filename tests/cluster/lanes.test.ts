@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest"
 import { isDataError, openPool } from "../../src/storage/core/database.ts"
 import { Fenced, type Batch, type Lane } from "../../src/storage/core/lanes.ts"
 import { deleteMessage, insertMessage, updateContent } from "../../src/storage/messages/messages.ts"
+import { readRowBody, rowBody } from "../../src/runtime/row.ts"
 import { openStorage, type Storage } from "../../src/storage/storage.ts"
 import { addEveryShard, cloneDatabase, type TestDatabase } from "../kit/database.ts"
 import { until } from "../kit/until.ts"
@@ -105,6 +106,17 @@ test.each(["statement", "transaction"] as const)(
     expect(await isWritten(batch)).toBe(true)
   },
 )
+
+test("the rows of the outbox come back as they were written, whatever is in their texts", async () => {
+  const { lane } = await openLane()
+  const odd = ["plain", '"quoted" \\ {a,b}', "line\n\u001E\u0000end", "é 🐦 \uD800", "NULL", ""]
+  const bodies = odd.map(text => rowBody([["t", "user", "7", "note", { text }]], []))
+  const outbox = bodies.map((body, i) => ({ shard: 100 + i, number: 1, last_id: "1", body }))
+  await lane.commit({ turns: [{ home: channel, writes: [insertMessage(message())] }], outbox })
+  const found = await storage.placement.outbox(outbox.map(({ shard }) => shard))
+  expect(found.toSorted((a, b) => a.shard - b.shard).map(({ body }) => body)).toEqual(bodies)
+  expect(readRowBody(found.find(({ shard }) => shard === 102)!.body).items[0]![4]).toEqual({ text: odd[2] })
+})
 
 test.each(["statement", "transaction"] as const)(
   "a batch (%s) with one refused row leaves nothing behind",

@@ -2,10 +2,13 @@
 import { mkdtemp } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { Cluster as IoCluster } from "ioredis"
 import { afterAll, beforeAll } from "vitest"
 import { createAdmission, routeBucket } from "../../src/cluster/admission.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
+import { slotOf } from "../../src/cluster/identity.ts"
 import { openRedis } from "../../src/cluster/redis.ts"
+import { agreeOnReplication, notKnownYet, replicationOf } from "../../src/cluster/replication.ts"
 import { createTokens, hashSecret, newSecret, type AccessSession } from "../../src/cluster/tokens.ts"
 import { routes } from "../../src/contract/contract.ts"
 import { commonRateLimits, routeRateLimits } from "../../src/contract/core/limits.ts"
@@ -15,13 +18,16 @@ import { send } from "../kit/exchange.ts"
 import { checkLimits } from "../kit/limit-property.ts"
 import { check, impatient, load, machineBounds, communities } from "../kit/load.ts"
 import type { Listener } from "../kit/person.ts"
-import { startRedisCluster, type RedisCluster } from "../kit/redis-cluster.ts"
+import { startRedisCluster, type ClusterMaster, type RedisCluster } from "../kit/redis-cluster.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, test as plain } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
+import { countWrites } from "../kit/socket-writes.ts"
+import { ordinary } from "../kit/ordinary-session.ts"
 
 let redis: RedisCluster
-const start = async () => startRedisCluster({ folder: await mkdtemp(join(tmpdir(), "starling-redis-cluster-")) })
+const start = async (options: { replicas?: boolean } = {}) =>
+  startRedisCluster({ folder: await mkdtemp(join(tmpdir(), "starling-redis-cluster-")), ...options })
 beforeAll(async () => {
   redis = await start()
 })
@@ -42,6 +48,31 @@ const test = plain.extend<{ cluster: Cluster }>({
 
 const sumOf = (metrics: ReadonlyMap<string, number>, name: string) =>
   [...metrics].filter(([key]) => key.startsWith(name)).reduce((sum, [, value]) => sum + value, 0)
+
+plain("commands of one turn leave in one write for each master, also after its connection was made anew", async () => {
+  const connection = openRedis(redis.url, "writes test", () => {}) as IoCluster
+  await connection.connect()
+  try {
+    const tags = Array.from({ length: 30 }, (_, i) => `{${i}}`)
+    const readAll = () => Promise.all(tags.map(tag => connection.get(`none ${tag}`)))
+    const check = async () => {
+      await readAll()
+      const counted = connection.nodes("master").map(countWrites)
+      expect(new Set(await readAll())).toEqual(new Set([null]))
+      expect(counted.map(({ count }) => count)).toEqual([1, 1, 1])
+    }
+    await check()
+    for (const node of connection.nodes("master")) node.disconnect()
+    await until("every master is connected to again", async () => {
+      await readAll().catch(() => {})
+      const nodes = connection.nodes("master")
+      return nodes.length === 3 && nodes.every(({ status }) => status === "ready")
+    })
+    await check()
+  } finally {
+    connection.disconnect()
+  }
+})
 
 test("P2, P4, P5: a message reaches sessions on every worker once; a session resumes on another, also after its own has gone", async ({
   cluster,
@@ -128,6 +159,36 @@ test("P16: a webhook that is full refuses every caller, and a caller who is too 
   connection.disconnect()
 })
 
+test("P16: an IPv6 /48 has a limit of its own, and so has each /56 in it; another /48 is served", async () => {
+  const keys = redisKeys("prefixes:")
+  const connection = openRedis(redis.url, "prefixes", () => {})
+  await connection.connect()
+  const tokens = createTokens({ redis: connection, keys, load: async () => undefined, clock: Date.now })
+  const routes = new Map()
+  const admission = createAdmission({
+    redis: connection,
+    keys,
+    tokens,
+    enabled: true,
+    limits: { common: commonRateLimits, routes },
+  })
+  const limit = { requests: 1, seconds: 3600, burst: 0, algorithm: "token", scope: "route" } as const
+  const bucket = routeBucket(limit, "POST /auth/register")
+  const admitted = async (net: string, count: number, step: number) => {
+    const addresses = Array.from({ length: count }, (_, i) => `2001:db8:${net}:${(i * step).toString(16)}::/64`)
+    const ask = (address: string) => admission.admit({ address, token: undefined, bucket, resource: "" })
+    const answers = await Promise.all(addresses.map(ask))
+    return answers.filter(({ verdict }) => verdict === "ok").length
+  }
+  expect(await admitted("1", 100, 1)).toBe(4)
+  expect(await admitted("1", 200, 256)).toBe(16 - 4)
+  expect(await admitted("2", 1, 1)).toBe(1)
+  const failing = Array.from({ length: 1_700 }, (_, i) => `2001:db8:3:${(i * 37).toString(16)}::/64`)
+  const refused = await Promise.all(failing.map(address => admission.isFailedTooOften(address)))
+  expect(refused.filter(isTooOften => isTooOften)).toHaveLength(100)
+  connection.disconnect()
+})
+
 test("P16: failed tokens count for their address at every entry point, and a caller who is kept out or comes from elsewhere pays as their address", async () => {
   const keys = redisKeys("failed:")
   const connection = openRedis(redis.url, "failed tokens", () => {})
@@ -136,7 +197,7 @@ test("P16: failed tokens count for their address at every entry point, and a cal
   const session = (id: string, more: Partial<AccessSession> = {}) => {
     const secret = newSecret()
     stored.set(id, {
-      session_id: id, user_id: `7${id}`, username: "ada", badges: [], tier: "standard", bot: false, token_hash: hashSecret(secret),
+      session_id: id, user_id: `7${id}`, username: "ada", badges: [], tier: "standard", ...ordinary, token_hash: hashSecret(secret),
       expires_at: 9_999_999_999, last_activity: Math.floor(Date.now() / 1000), ...more,
     }) // prettier-ignore
     return `${id}.${secret}`
@@ -236,12 +297,12 @@ test(
       for (const inbox of inboxes) inbox.on("invalid_session", () => anew++)
       const sending = load(ada, list, () => processes)
       await sending.goesOn()
-      const [victim] = (await processes.workers()).filter(({ place }) => place.startsWith("web"))
+      const [victim] = (await processes.workers()).filter(({ slot }) => slot.startsWith("web"))
       const bound = machineBounds()
       const killedAt = performance.now()
       processes.kill(victim!.pid, "SIGKILL")
       await until("its place is taken", async () => {
-        const web = (await processes.workers()).filter(({ place }) => place.startsWith("web"))
+        const web = (await processes.workers()).filter(({ slot }) => slot.startsWith("web"))
         return web.length === 3 && !web.some(({ pid }) => pid === victim!.pid)
       })
       await sending.goesOn(10)
@@ -303,6 +364,89 @@ test(
     }
   },
 )
+
+test(
+  "P1, P2, P3, P5, P6: a master dies while sessions are away, and its replica takes over: each goes on with everything, or begins anew and is told so",
+  { timeout: 180_000 },
+  async () => {
+    const own = await start({ replicas: true })
+    const cluster = await Cluster.create(own.url)
+    try {
+      const processes = await cluster.processes(2, { REDIS_URL: own.url })
+      const { ada, lin, list } = await communities(cluster, 4, processes)
+      const inboxes = await Promise.all(Array.from({ length: 8 }, () => lin.listen(processes)))
+      const told = new Set<Listener>()
+      for (const inbox of inboxes)
+        inbox.on("invalid_session", () => {
+          told.add(inbox)
+          inbox.rest()
+        })
+      const sessions = inboxes.map(({ sessionId }) => sessionId)
+      const sending = load(ada, list, () => processes)
+      await sending.goesOn()
+      for (const inbox of inboxes) inbox.drop()
+      await sending.goesOn(3)
+      // The one that has most of what sessions come back for.
+      const logs = await Promise.all(own.masters.map(logsOf))
+      const master = own.masters[logs.indexOf(Math.max(...logs))]!
+      await own.failOver(master)
+      await sending.goesOn(5)
+      await Promise.all(
+        inboxes.map(inbox =>
+          until(
+            "the session is back",
+            async () => {
+              if (inbox.state !== "live") await inbox.reconnect(processes.url).catch(() => {})
+              return inbox.state === "live"
+            },
+            { timeoutMs: 60_000, everyMs: 200 },
+          ),
+        ),
+      )
+      await sending.goesOn(5)
+      await sending.end()
+      const changed = inboxes.filter((inbox, i) => inbox.sessionId !== sessions[i])
+      expect(
+        changed.filter(inbox => !told.has(inbox)),
+        "P6: no session is replaced without a word",
+      ).toEqual([])
+      const whole = inboxes.filter(inbox => !told.has(inbox))
+      await check(cluster, list, sending.acked, whole, [...told])
+    } finally {
+      await cluster.close()
+      await own.stop()
+    }
+  },
+)
+
+/** How many delivery logs a master has. */
+const logsOf = async (master: ClusterMaster) => ((await master.command("KEYS", "*log*")) as string[]).length
+
+plain("a connection over which nothing is sent, too, finds a master that went and came back", async () => {
+  const [leading, idle, blocking] = ["leading", "idle", "blocking"].map(name => openRedis(redis.url, name, () => {}))
+  const open = [leading!, idle!, blocking!]
+  try {
+    await Promise.all(open.map(connection => connection.connect()))
+    const master = redis.masters[0]!
+    // A tag in the first third of the slots, which are this master's.
+    const tag = Array.from({ length: 100 }, (_, i) => `tag ${i}`).find(one => slotOf(one) < 5_000)!
+    const before = replicationOf(idle!, tag)
+    await master.kill()
+    await until("the connection is gone", () => replicationOf(idle!, tag) === notKnownYet)
+    await master.start()
+    await until(
+      "both are told the same",
+      async () => {
+        await agreeOnReplication(leading!, [idle!], blocking!)
+        const at = replicationOf(leading!, tag)
+        return at !== notKnownYet && at !== before && open.every(connection => replicationOf(connection, tag) === at)
+      },
+      { timeoutMs: 30_000, everyMs: 200 },
+    )
+  } finally {
+    for (const connection of open) connection.disconnect()
+  }
+})
 
 test("a master that may evict what it was given keeps the program from starting, by its address", async ({
   cluster,

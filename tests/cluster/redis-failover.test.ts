@@ -5,7 +5,7 @@ import { openLink, type Link } from "../chaos/proxy.ts"
 import type { BootOptions, Cluster, Worker } from "../kit/cluster.ts"
 import { refusal } from "../kit/conformance.ts"
 import { connectionsOf } from "../kit/connections.ts"
-import type { Listener, Person, Place } from "../kit/person.ts"
+import type { Listener, Person, Endpoint } from "../kit/person.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { ownRedis, type OwnRedis } from "../kit/services.ts"
 import { expect, test } from "../kit/test.ts"
@@ -62,13 +62,17 @@ async function pair(cluster: Cluster) {
 }
 
 /** Sends until it is acknowledged. */
-async function post(person: Person, at: Place, channel_id: string, content: string): Promise<string> {
-  for (const end = performance.now() + 30_000; ;) {
+async function post(person: Person, at: Endpoint, channel_id: string, content: string): Promise<string> {
+  const refusals = new Map<string, number>()
+  for (const end = performance.now() + 90_000; ;) {
     try {
       return (await person.on(at).createMessage({ channel_id, content, nonce: content })).id
     } catch (error) {
-      const { status } = error as { status?: number }
-      if (status !== 503 || performance.now() > end) throw error
+      const { status, message } = error as { status?: number; message: string }
+      if (status !== 503) throw error
+      if (performance.now() > end)
+        throw new Error(`never acknowledged: ${JSON.stringify([...refusals])}`, { cause: error })
+      refusals.set(message, (refusals.get(message) ?? 0) + 1)
     }
     await new Promise(resolve => setTimeout(resolve, 20))
   }
@@ -323,6 +327,44 @@ test(
       cluster.errors.splice(0)
       await cluster.close()
       await redis.close()
+    }
+  },
+)
+
+test(
+  "a Redis that gets its first copy becomes another for all workers, not only for those that connect after it",
+  {
+    timeout: 180_000,
+  },
+  async ({ cluster }) => {
+    const [first, copy] = await Promise.all([ownRedis(), ownRedis()])
+    const port = Number(new URL(first.url).port)
+    const links = [
+      await openLink("east", () => ({ host: "127.0.0.1", port })),
+      await openLink("west", () => ({ host: "127.0.0.1", port })),
+    ]
+    const idOf = async () => /master_replid:(\w+)/.exec(String(await first.command("INFO", "replication")))![1]
+    try {
+      const urls = links.map(link => `redis://127.0.0.1:${link.port}`)
+      const [east] = await cluster.boot(1, { redisUrl: urls[0]!, unbalanced: true, mortal: true })
+      const [west] = await cluster.boot(1, { redisUrl: urls[1]!, mortal: true })
+      const { ada, lin, channel } = await cluster.seed(() => sharedServer(cluster, east))
+      const inboxes = [await lin.listen(east!), await ada.listen(west!)]
+      const said = [await post(ada, east!, channel.id, "before")]
+      const before = await idOf()
+      await copy.command("REPLICAOF", "127.0.0.1", String(port))
+      await until("it has another id", async () => (await idOf()) !== before)
+      links[0]!.reset()
+      for (let i = 0; i < 10; i++) said.push(await post(ada, i % 2 === 0 ? east! : west!, channel.id, `after ${i}`))
+      await cluster.settle()
+      for (const inbox of inboxes) expect(heard(inbox)).toEqual(said)
+      expect(inboxes.map(({ state }) => state)).toEqual(["live", "live"])
+      expect([east!.over, west!.over]).toEqual([undefined, undefined])
+    } finally {
+      cluster.errors.splice(0)
+      await cluster.close()
+      await Promise.all(links.map(link => link.close()))
+      await Promise.all([first, copy].map(redis => redis.close()))
     }
   },
 )

@@ -50,7 +50,7 @@ async function underLoad(cluster: Cluster, processes: Processes, listeners = 8) 
 }
 
 const webOf = async (processes: Processes) =>
-  (await processes.workers()).filter(({ place }) => place.startsWith("web")).toSorted((a, b) => a.pid - b.pid)
+  (await processes.workers()).filter(({ slot }) => slot.startsWith("web")).toSorted((a, b) => a.pid - b.pid)
 
 /** Web workers that were declared dead. */
 const deadOf = async ({ sql }: Cluster): Promise<string[]> =>
@@ -158,7 +158,7 @@ test(
     await allOwn(cluster, 3)
 
     const [leaver] = await webOf(processes)
-    const slot = Number(leaver!.place.split(" ")[1])
+    const slot = Number(leaver!.slot.split(" ")[1])
     const ownedBy = async (id: string) =>
       (await cluster.sql<{ n: number }[]>`SELECT count(*)::int AS n FROM shards WHERE owner = ${id}`)[0]!.n
     const leaving = (await ownersOf(cluster)).find(owner => owner.slot === slot)!
@@ -218,7 +218,7 @@ test(
       "another has its place",
       async () => {
         const now = await processes.workers()
-        return !now.some(({ pid }) => pid === paused!.pid) && now.some(({ place }) => place === paused!.place)
+        return !now.some(({ pid }) => pid === paused!.pid) && now.some(({ slot }) => slot === paused!.slot)
       },
       slowly,
     )

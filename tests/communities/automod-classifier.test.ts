@@ -170,7 +170,7 @@ test("the log of an answer that is not JSON quotes nothing of it", async () => {
     const log = { ...silentLog, warn: (...said: unknown[]) => void warned.push(said) }
     const { scores } = createClassifiers({ custom: { url } }, { log, metrics })
     answer = (_, response) => response.end("a secret that somebody wrote")
-    expect(await scores(["custom"], "x")).toEqual({ custom: null })
+    expect(await scores(["custom"], "x", { owner: "1", author: "2" })).toEqual({ custom: null })
     expect(warned).toEqual([
       [{ backend: "custom", late: false, why: "the answer is no JSON" }, "classifier did not answer"],
     ])
@@ -214,7 +214,7 @@ test("Perspective's answers are understood; while it is down nobody waits; concu
     )
     expect(classifiers.backends.toSorted()).toEqual(["custom", "openai", "perspective"])
     answer = json({ attributeScores: { TOXICITY: { summaryScore: { value: 0.9, type: "PROBABILITY" } }, THREAT: {} } })
-    expect(await classifiers.scores(["perspective", "custom"], "x")).toEqual({
+    expect(await classifiers.scores(["perspective", "custom"], "x", { owner: "1", author: "2" })).toEqual({
       perspective: { toxicity: 0.9 },
       custom: null,
     })
@@ -225,12 +225,28 @@ test("Perspective's answers are understood; while it is down nobody waits; concu
     answer = (_, response) => {
       held.push(response)
     }
-    const many = Array.from({ length: 70 }, () => classifiers.scores(["openai"], "x"))
-    // Those beyond the bound do not wait for anything.
-    expect(await Promise.all(many.slice(64))).toEqual(Array.from({ length: 6 }, () => ({ openai: null })))
+    let authors = 0
+    const ask = (owner: string, author = `author ${authors++}`) =>
+      classifiers.scores(["openai"], "x", { owner, author })
+    const flood = Array.from({ length: 20 }, () => ask("flood"))
+    // Those beyond the bound of an owner do not wait for anything.
+    expect(await Promise.all(flood.splice(16))).toEqual(Array.from({ length: 4 }, () => ({ openai: null })))
+    const stranger = ask("stranger")
+    await until("all have arrived", () => held.length === 17)
+    const end = () => {
+      for (const response of held.splice(0)) response.end(JSON.stringify({ results: [{ category_scores: { a: 1 } }] }))
+    }
+    end()
+    expect(await stranger).toEqual({ openai: { a: 1 } })
+    await Promise.all(flood)
+    // Now that it answers, what finds no place because of others is refused.
+    const many = Array.from({ length: 48 }, (_, at) => ask(`owner ${at % 4}`))
+    many.push(...Array.from({ length: 16 }, (_, at) => ask(`owner ${at}`, "one author")))
+    for (const full of [ask("another"), ask("owner 9", "one author")])
+      await expect(full).rejects.toMatchObject({ code: "unavailable", details: { retry_after: 1 } })
     await until("all have arrived", () => held.length === 64)
-    for (const response of held) response.end(JSON.stringify({ results: [{ category_scores: { a: 1 } }] }))
-    expect((await Promise.all(many.slice(0, 64))).every(({ openai }) => openai?.["a"] === 1)).toBe(true)
+    end()
+    expect((await Promise.all(many)).every(({ openai }) => openai?.["a"] === 1)).toBe(true)
     const text = await metrics.registry.metrics()
     expect(text).toMatch(/starling_automod_classifier_questions_total\{outcome="busy"\} 6/)
     expect(text).toMatch(/starling_automod_classifier_questions_total\{outcome="failed"\} 1/)

@@ -607,6 +607,28 @@ test("violations: by user, page by page, and none of another server", async ({ s
     expect(await refusal(owner.listAutomodViolations({ server_id, ...wrong }))).toBe("validation_failed")
 })
 
+test("a rule says how often it has not judged a message since it was last changed", async ({ shared }) => {
+  const costly = rule("regex", { patterns: [{ pattern: "(?:a?){70}z9" }] })
+  const { lin, owner, member, server_id, channel_id, rules } = await moderated(shared, costly, noBadWords())
+  const [searched, words] = rules
+  expect([searched!.unjudged, words!.unjudged]).toEqual([null, null])
+  await shared.sql`
+    INSERT INTO automod_violations (server_id, id, user_id, channel_id, rule_id, rule_type, matched_content, severity, actions_taken, metadata, created_at)
+    SELECT ${server_id}, ${plantedId()}, ${lin.id}, ${channel_id}, ${searched!.id}, 'regex', '', 'low', '{}', '{"unjudged": "late"}', 1`
+  expect(await owner.listAutomodRules({ server_id })).toEqual(rules)
+
+  const embed = { title: "a", url: `https://example.com/${"a".repeat(2_000)}` }
+  const embeds = Array.from({ length: 10 }, () => embed)
+  const long = () => member.createMessage({ channel_id, content: "a", embeds })
+  await long()
+  // Within a minute it is not recorded again, nor counted.
+  await long()
+  const unjudged = { count: 1, last_at: expect.any(Number), reason: "too_expensive" }
+  expect(await owner.listAutomodRules({ server_id })).toEqual([{ ...searched, unjudged }, words])
+  const edited = await owner.editAutomodRule({ server_id, rule_id: searched!.id })
+  expect(edited).toEqual({ ...searched, unjudged })
+})
+
 test("old violations are deleted, and so are all but the newest of a server", async ({ shared }) => {
   const { lin, server_id, channel_id, violations, say, rules } = await moderated(shared, noBadWords())
   const base = plantedId()

@@ -1,4 +1,5 @@
 import { readRowBody } from "../../src/runtime/row.ts"
+import { maskOf } from "../../src/domain/core/permission-masks.ts"
 import type { Control } from "../../src/domain/core/control.ts"
 import { shardOf } from "../../src/domain/core/snowflake.ts"
 import { refusal } from "../kit/conformance.ts"
@@ -54,7 +55,7 @@ test("an override is kept as it was set, without unknown permissions", async ({ 
   await shared.settle()
   // The home wakes to it, too.
   const [row] = await shared.sql`SELECT type, allow, deny FROM channel_overrides WHERE target_id = ${server_id}`
-  expect(row).toEqual({ type: "role", allow: ["messages.manage"], deny: ["messages.send"] })
+  expect(row).toEqual({ type: "role", allow: maskOf(["messages.manage"]), deny: maskOf(["messages.send"]) })
 
   expect(await owner.deleteOverride({ channel_id, target_id: server_id })).toEqual({ success: true })
   expect(await refusal(owner.getOverride({ channel_id, target_id: server_id }))).toBe("override_not_found")
@@ -144,7 +145,7 @@ test("a deleted role takes its overrides with it, in one audit entry, however ma
     .flatMap(item => (item[0] === "c" && item[1] === server_id ? [JSON.parse(item[4].text) as Control] : []))
     .slice(-2)
   expect(last.map(({ type }) => type)).toEqual(["overrides", "role"])
-  const kept = [channel_id, other].map(id => [id, denied])
+  const kept = [channel_id, other].map(id => [id, { ...denied, allow: 0, deny: maskOf(denied.deny) }])
   expect(last[1]).toMatchObject({ role: low.id, after: null, overrides: expect.arrayContaining(kept) })
 })
 
@@ -198,8 +199,38 @@ test("a channel has at most 500 overrides", async ({ shared }) => {
   const { server_id, channel_id } = await plantServer(shared, { owner: ada })
   await shared.sql`
     INSERT INTO channel_overrides (channel_id, target_id, server_id, type, allow, deny)
-    SELECT ${channel_id}, n, ${server_id}, 'member', '{}', '{}' FROM generate_series(1, 499) AS n`
+    SELECT ${channel_id}, n, ${server_id}, 'member', 0, 0 FROM generate_series(1, 499) AS n`
   await ada.on(shared.east).setOverride({ channel_id, target_id: ada.id, ...nothing, type: "member" })
   const one = { channel_id, target_id: server_id, ...nothing }
   expect(await refusal(ada.on(shared.west).setOverride(one))).toBe("override_limit")
+})
+
+const nobody = { target_id: "" }
+
+test("a server has at most 5,000 overrides in all its channels, also when two are set at once", async ({ shared }) => {
+  const ada = await shared.person("ada")
+  const { server_id, channel_id } = await plantServer(shared, { owner: ada, channels: 11 })
+  const rest = ada.on(shared.east)
+  const rows = await shared.sql<{ id: string }[]>`
+    SELECT id FROM channels WHERE server_id = ${server_id} AND id <> ${channel_id}`
+  const others = rows.map(({ id }) => id)
+  // 4,999 of them: 500 in each of nine channels, and 499 in the tenth.
+  await shared.sql`
+    INSERT INTO channel_overrides (channel_id, target_id, server_id, type, allow, deny)
+    SELECT c, ${channel_id}::bigint + n, ${server_id}, 'member', 0, 0 FROM unnest(${others}::bigint[]) AS c, generate_series(1, 500) AS n
+    WHERE NOT (c = ${others[9]!} AND n = 500)`
+  const set = (place: typeof shared.east, target_id: string, type: "role" | "member") =>
+    ada.on(place).setOverride({ channel_id, target_id, ...nothing, type })
+  const outcomes = await Promise.allSettled([set(shared.east, ada.id, "member"), set(shared.west, server_id, "role")])
+  expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1)
+  const refused = outcomes.flatMap(outcome => (outcome.status === "rejected" ? [outcome.reason as unknown] : []))
+  expect(refused).toMatchObject([{ status: 400 }])
+  // Where one is deleted, another can be set.
+  const [{ target_id } = nobody] = await rest.listOverrides({ channel_id: others[0]! })
+  await rest.deleteOverride({ channel_id: others[0]!, target_id })
+  await set(shared.east, ada.id, "member")
+  await set(shared.west, server_id, "role").catch(() => {})
+  const [row] = await shared.sql<{ count: number }[]>`
+    SELECT count(*)::int AS count FROM channel_overrides WHERE server_id = ${server_id}`
+  expect(row!.count).toBe(5_000)
 })

@@ -345,7 +345,7 @@ test("P15: nothing is left of a deleted server, in any table or in Redis; what o
   await rest.deleteServer({ server_id })
   for (const inbox of inboxes) expect((await inbox.next("GUILD_DELETE")).id).toBe(server_id)
   for (const inbox of inboxes) inbox.close()
-  // One that a worker of the version before has deleted: no job knows of its members.
+  // One that is gone without a job that knows of its members.
   const forgotten = plantedId()
   await cluster.sql`INSERT INTO members (server_id, user_id, joined_at) VALUES (${forgotten}, ${ada.id}, 1), (${forgotten}, ${lin.id}, 1)`
   await cluster.sql`INSERT INTO bans (server_id, user_id, reason, banned_by, banned_at) VALUES (${forgotten}, 1, '', 2, 1)`

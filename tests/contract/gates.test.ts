@@ -151,23 +151,36 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
   test("lint refuses long functions, large objects of options and durations without a unit", async () => {
     const lines = Array.from({ length: 121 }, (_, i) => `  console.log(${i})\n`).join("")
     const members = Array.from({ length: 13 }, (_, i) => `  readonly member${i}: string\n`).join("")
-    const files = Object.fromEntries(
-      ["runtime", "http/server", "gateway", "process"].map(folder => [
+    const long = Object.fromEntries(
+      [
+        "runtime",
+        "http/server",
+        "http/accounts",
+        "gateway",
+        "process",
+        "storage/messages",
+        "actors/social",
+        "views",
+      ].map(folder => [
         `src/${folder}/canary.ts`,
-        `export function long(): void {\n${lines}}\nexport interface LongOptions {\n${members}}\nexport const lease = 60\n`,
+        `export function long(): void {\n${lines}}\nexport interface LongOptions {\n${members}}\n`,
       ]),
     )
+    const folders = ["runtime", "cluster", "gateway", "process", "http/server", "actors", "domain", "storage"]
+    const unitless = [...folders.map(folder => `src/${folder}`), "tests"].flatMap(folder => [
+      `${folder}/unit.ts`,
+      `${folder}/unit.test.ts`,
+    ])
+    const files = { ...long, ...Object.fromEntries(unitless.map(file => [file, "export const lease = 60\n"])) }
     const { output } = await judge({ gates: ["lint"], files })
     const complaints = output.split(/\n\s*\n/)
-    for (const file of Object.keys(files))
+    const hears = (file: string, of: string) =>
+      complaints.some(complaint => complaint.includes(of) && complaint.includes(file))
+    for (const file of Object.keys(long))
       for (const rule of ["max-lines-per-function", "few-options"])
-        expect(complaints.some(complaint => complaint.includes(rule) && complaint.includes(file))).toBe(true)
-    for (const file of ["src/http/server/canary.ts", "src/process/canary.ts"])
-      expect(
-        complaints.some(
-          complaint => complaint.includes("lease is a number without a unit") && complaint.includes(file),
-        ),
-      ).toBe(true)
+        expect({ file, rule, found: hears(file, rule) }).toMatchObject({ found: true })
+    for (const file of unitless)
+      expect({ file, found: hears(file, "lease is a number without a unit") }).toMatchObject({ found: true })
   })
 
   test("every row of the layer table refuses an import that it does not allow", async () => {

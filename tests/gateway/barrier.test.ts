@@ -10,7 +10,7 @@ import type { Permission } from "../../src/contract/core/permissions.ts"
 import { gauge, type Cluster, type Worker } from "../kit/cluster.ts"
 import { refusal } from "../kit/conformance.ts"
 import { runs } from "../kit/effort.ts"
-import type { Listener, Person, Place } from "../kit/person.ts"
+import type { Listener, Person, Endpoint } from "../kit/person.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { shardOf } from "../../src/domain/core/snowflake.ts"
 import { expect, test, testWith } from "../kit/test.ts"
@@ -29,7 +29,7 @@ interface Scene {
 }
 
 /** Ada's server with Lin in it, who has a role; two channels that both see. */
-async function scene(cluster: Cluster, place: Place): Promise<Scene> {
+async function scene(cluster: Cluster, place: Endpoint): Promise<Scene> {
   const { ada, lin, server, channel: open } = await cluster.seed(one => sharedServer(one, place))
   const rest = ada.on(place)
   const { id: channel_id } = await rest.createChannel({ server_id: server.id, name: "watched" })
@@ -39,35 +39,35 @@ async function scene(cluster: Cluster, place: Place): Promise<Scene> {
 }
 
 const view: Permission[] = ["channels.view"]
-const hide = (scene: Scene, place: Place, target_id: string, type: "role" | "member" = "role") =>
+const hide = (scene: Scene, place: Endpoint, target_id: string, type: "role" | "member" = "role") =>
   scene.ada.on(place).setOverride({ channel_id: scene.channel_id, target_id, type, allow: [], deny: view })
-const show = (scene: Scene, place: Place, target_id: string, type: "role" | "member" = "role") =>
+const show = (scene: Scene, place: Endpoint, target_id: string, type: "role" | "member" = "role") =>
   scene.ada.on(place).setOverride({ channel_id: scene.channel_id, target_id, type, allow: view, deny: [] })
 /** Only who has the role sees the channel. */
-async function forTheCrew(scene: Scene, place: Place): Promise<void> {
+async function forTheCrew(scene: Scene, place: Endpoint): Promise<void> {
   await show(scene, place, scene.role_id)
   await hide(scene, place, scene.server_id)
 }
-const everyone = (scene: Scene, place: Place, sees: boolean) =>
+const everyone = (scene: Scene, place: Endpoint, sees: boolean) =>
   scene.ada.on(place).editRole({
     server_id: scene.server_id,
     role_id: scene.server_id,
     permissions: { "channels.view": sees, "messages.send": true, "messages.read": true },
   })
 
-const handOver = ({ server_id }: Scene, from: Person, to: Person, place: Place) =>
+const handOver = ({ server_id }: Scene, from: Person, to: Person, place: Endpoint) =>
   from.on(place).transferServer({ server_id, user_id: to.id, password: from.password })
 
 interface Revocation {
   readonly name: string
   /** Before the session begins. */
-  readonly prepare?: (scene: Scene, place: Place) => Promise<unknown>
-  readonly act: (scene: Scene, place: Place) => Promise<unknown>
+  readonly prepare?: (scene: Scene, place: Endpoint) => Promise<unknown>
+  readonly act: (scene: Scene, place: Endpoint) => Promise<unknown>
   /** What the session is told. */
   readonly told: "GUILD_DELETE" | "CHANNEL_DELETE" | undefined
   readonly refused: "access_denied" | "revoked_token"
   /** What undoes it. */
-  readonly undo?: (scene: Scene, place: Place) => Promise<unknown>
+  readonly undo?: (scene: Scene, place: Endpoint) => Promise<unknown>
 }
 
 const revocations: readonly Revocation[] = [
@@ -157,7 +157,7 @@ class Posts {
   #done = false
   readonly #posting: Promise<unknown>
 
-  constructor(scene: Scene, places: () => readonly Place[], content = "x") {
+  constructor(scene: Scene, places: () => readonly Endpoint[], content = "x") {
     const post = async () => {
       while (!this.#done) {
         const [from, nonce] = [this.#side, `${posted++}`]
@@ -174,7 +174,7 @@ class Posts {
     this.#posting = Promise.all([post(), post()])
   }
 
-  async #post({ ada, channel_id }: Scene, places: readonly Place[], content: string, nonce: string) {
+  async #post({ ada, channel_id }: Scene, places: readonly Endpoint[], content: string, nonce: string) {
     const place = places[asked++ % places.length]!
     const sent = await ada
       .on(place)
@@ -237,7 +237,7 @@ function checkEnd(events: readonly ReceivedEvent[], scene: Scene, posts: Posts, 
   expect(events.indexOf(told[0]!)).toBeGreaterThan(last)
 }
 
-async function checkRefused({ lin, channel_id }: Scene, places: readonly Place[], { refused }: Revocation) {
+async function checkRefused({ lin, channel_id }: Scene, places: readonly Endpoint[], { refused }: Revocation) {
   for (const place of places) {
     const rest = lin.on(place)
     expect(await refusal(rest.createMessage({ channel_id, content: "late" }))).toBe(refused)
@@ -248,7 +248,7 @@ async function checkRefused({ lin, channel_id }: Scene, places: readonly Place[]
 }
 
 /** Who is still in the server goes on hearing of the rest of it. */
-async function checkRest(cluster: Cluster, scene: Scene, inbox: Listener, place: Place, { told }: Revocation) {
+async function checkRest(cluster: Cluster, scene: Scene, inbox: Listener, place: Endpoint, { told }: Revocation) {
   if (told !== "CHANNEL_DELETE" || inbox.state !== "live") return
   const { ada, lin, open_id, server_id } = scene
   const seen = (await lin.on(place).listChannels({ server_id })).map(({ id }) => id)
@@ -344,7 +344,15 @@ describe.each(undoable)("P13: when $name is undone", ({ prepare, act, undo }) =>
   )
 })
 
-const slowTest = testWith({ topology: { gateway: { socketBudgetBytes: 64 * 1024, publishSliceBytes: 32 * 1024 } } })
+// However long the others take on a busy machine, nobody is closed for reading nothing meanwhile.
+const slowTest = testWith({
+  topology: {
+    gateway: {
+      heartbeatIntervalMs: 600_000,
+      sockets: { budgetBytes: 64 * 1024, sliceBytes: 32 * 1024, stuckAfterMs: 600_000 },
+    },
+  },
+})
 
 slowTest("P12, P13: each of them stops what a session gets that reads slowly", patient, async ({ shared }) => {
   const { east, west } = shared
@@ -380,8 +388,11 @@ slowTest("P12, P13: each of them stops what a session gets that reads slowly", p
     await posts.end()
     inbox.unpause()
     await shared.settle()
-    if (revocation.told === undefined) expect((await inbox.ended()).code).toBe(4004)
-    else {
+    if (revocation.told === undefined) {
+      // A socket that does not take its close frame within seconds is cut; who comes back learns why.
+      expect([4004, 1006]).toContain((await inbox.ended()).code)
+      await expect(inbox.reconnect(east.url)).rejects.toMatchObject({ code: 4004 })
+    } else {
       const heard = postedIn(events, torrent)
       expect(heard).toEqual(expect.arrayContaining(early))
       expect(new Set(heard).size).toBe(heard.length)
@@ -471,8 +482,8 @@ test(
       await posts.around(() => revocation.act(one, program))
       lives.push({ revocation, one, marked: marked!, inbox, events, posts })
     }
-    for (const { pid, place } of await program.workers()) {
-      if (!place.startsWith("web")) continue
+    for (const { pid, slot } of await program.workers()) {
+      if (!slot.startsWith("web")) continue
       program.kill(pid, "SIGKILL")
       for (const { posts } of lives) {
         const seen = posts.count("after")
@@ -588,7 +599,10 @@ function wordsOf(events: readonly ReceivedEvent[], channels: readonly string[]):
     const shown = (data as { channels: { id: string }[] }).channels.map(({ id }) => id)
     return [{ s, word: `joined ${[0, 1].filter(channel => shown.includes(channels[channel]!)).join()}` }]
   })
-  // What one change says at once has no order.
+  // What one change says at once has no order. Only the last of it has the change's position.
+  const isOfView = (i: number) => /^(?:lost|gained) /.test(found[i]?.word ?? "")
+  for (let i = found.length - 2; i >= 0; i--)
+    if (isOfView(i) && isOfView(i + 1) && found[i + 1]!.s - found[i]!.s === 1) found[i]!.s++
   const rank = ({ word }: { word: string }) => (word.startsWith("lost") ? `0 ${word}` : `1 ${word}`)
   return found.toSorted((a, b) => a.s - b.s || (rank(a) < rank(b) ? -1 : 1)).map(({ word }) => word)
 }
@@ -612,13 +626,13 @@ test(
         const heard = [mover, still].map(listenTo)
         const model = new Model()
         let at = east
-        let isAway = false
+        let isOffline = false
         let n = 0
         const place = () => (n++ % 2 === 0 ? east : west)
         const resume = async (isElsewhere: boolean) => {
           if (isElsewhere) at = at === east ? west : east
           await mover.reconnect(at.url)
-          isAway = false
+          isOffline = false
         }
         for (const one of changes) {
           const rest = ada.on(place())
@@ -658,7 +672,7 @@ test(
             model.change(() => (model.isOwner = one.isLin))
           } else if (one.do === "kick") {
             // Elsewhere a session is told of servers as of now.
-            if (isAway || model.isOwner) continue
+            if (isOffline || model.isOwner) continue
             await shared.settle()
             await rest.kickMember({ server_id, member_id: lin.id })
             await lin.on(place()).joinByInvite({ invite_code: code })
@@ -666,11 +680,11 @@ test(
             model.told.push("left", `joined ${([0, 1] as const).filter(channel => model.sees(channel)).join()}`)
             await shared.settle()
           } else if (one.do === "drop") {
-            if (!isAway) mover.drop()
-            isAway = true
-          } else if (isAway) await resume(one.isElsewhere)
+            if (!isOffline) mover.drop()
+            isOffline = true
+          } else if (isOffline) await resume(one.isElsewhere)
         }
-        if (isAway) await resume(true)
+        if (isOffline) await resume(true)
         await shared.settle()
         const seen = (await lin.on(west).listChannels({ server_id })).map(({ id }) => id)
         for (const channel of [0, 1] as const) expect(seen.includes(channels[channel]!)).toBe(model.sees(channel))

@@ -314,12 +314,13 @@ test("the guide's intents are those of the contract, and its masks are what it s
 test("the guide's limits and times are those of the configuration", () => {
   const { gateway } = clusterConfig
   for (const sentence of [
-    `| Your frames | ${gateway.framesPerMinute} per minute`,
-    `| Voice signals (ops 22 to 26) | ${gateway.signalsPerMinute} per minute`,
-    `| Size of a frame | ${gateway.maxFrameBytes} bytes; ${gateway.maxInflatedBytes} after inflating`,
-    `| Compressed frames | together what ${gateway.framesPerMinute} frames of full size hold`,
+    `| Your frames | ${gateway.frames.perMinute} per minute`,
+    `| Frames of every kind | ${gateway.frames.allPerMinute} per minute`,
+    `| Voice signals (ops 22 to 26) | ${gateway.frames.signalsPerMinute} per minute`,
+    `| Size of a frame | ${gateway.frames.maxBytes} bytes; ${gateway.frames.maxInflatedBytes} after inflating`,
+    `| Compressed frames | together what ${gateway.frames.perMinute} frames of full size hold`,
     `| Connections | ${gateway.connectionsPerUser} identified`,
-    `| Reading too slowly | ${gateway.stuckAfterMs / 1_000} s without progress while the server has more than ${gateway.socketBudgetBytes / 2 ** 20} MiB`,
+    `| Reading too slowly | ${gateway.sockets.stuckAfterMs / 1_000} s without progress while the server has more than ${gateway.sockets.budgetBytes / 2 ** 20} MiB`,
     `how many milliseconds (${gateway.heartbeatIntervalMs.toLocaleString("en")} unless`,
     `lives for ${gateway.resumeWindowMs / 1_000} s after its connection ended`,
     `hears nothing for ${gateway.positionAfterMs / 1_000} s gets`,

@@ -11,7 +11,7 @@ import { epochMs } from "../../src/domain/core/snowflake.ts"
 import type { Cluster, Worker } from "../kit/cluster.ts"
 import { watchFrames } from "../kit/conformance.ts"
 import { runs } from "../kit/effort.ts"
-import type { Person, Place } from "../kit/person.ts"
+import type { Person, Endpoint } from "../kit/person.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
@@ -38,7 +38,7 @@ async function counted(workers: readonly Worker[], name: string, label?: string)
 }
 
 /** A socket that resumes a session from a position of the test's own choice. */
-async function resumeAt(place: Place, token: string, session_id: string, seq: number) {
+async function resumeAt(place: Endpoint, token: string, session_id: string, seq: number) {
   const socket = new NodeWebSocket(`${place.url.replace("http", "ws")}/gateway`)
   const frames: ServerFrame[] = []
   const watch = watchFrames()
@@ -66,6 +66,9 @@ async function resumeAt(place: Place, token: string, session_id: string, seq: nu
     },
     get isRefused() {
       return frames.some(({ op }) => op === opcodes.INVALID_SESSION.op)
+    },
+    get lastS() {
+      return frames.findLast(({ s }) => s !== undefined)!.s!
     },
     get resumedAt() {
       return frames.find(({ t }) => t === "RESUMED")?.s
@@ -96,7 +99,7 @@ async function seeded(cluster: Cluster, workers: number, options: Parameters<Clu
   const { ada, channel } = seed
   let posts = 0
   /** Posts through a worker, or through each in turn. */
-  const post = async (content: string, at: Place = cluster.workers[posts++ % cluster.workers.length]!) =>
+  const post = async (content: string, at: Endpoint = cluster.workers[posts++ % cluster.workers.length]!) =>
     ada.on(at).createMessage({ channel_id: channel.id, content, nonce: content })
   return { ...seed, workers: booted, post }
 }
@@ -411,6 +414,46 @@ test("P5: worker after worker ends, and the session is replayed from all their l
   socket.drop()
 })
 
+test("P5, P6: of a dead worker's log above the bound sessions get the little that they missed; one that missed more is refused alone", async ({
+  cluster,
+}) => {
+  const topology = { gateway: { resumeReplayBytes: 30_000 } }
+  const {
+    workers: [east, west, north],
+    ada,
+    lin,
+    channel,
+    post,
+  } = await seeded(cluster, 3, { topology })
+  const far = await ada.listen(east!)
+  const before = far.seq!
+  const inbox = await lin.listen(east!)
+  const large = (i: number) => ({ channel_id: channel.id, content: `${i} ${"x".repeat(3_000)}` })
+  for (let i = 0; i < 12; i++) await ada.on(west!).createMessage(large(i))
+  await cluster.settle()
+  const { seq } = inbox
+  await post("missed", west)
+  await cluster.settle()
+  const { sessionId } = inbox
+  await east!.stop()
+  for (let round = 0; round < 2; round++) {
+    const socket = await resumeAt(west!, lin.token, sessionId!, seq!)
+    await caughtUp(cluster, socket)
+    expect({ refused: socket.isRefused, said: said(socket) }).toEqual({ refused: false, said: ["missed"] })
+    socket.drop()
+    if (round > 0) continue
+    const refused = await resumeAt(west!, ada.token, far.sessionId!, before)
+    expect(refused.isRefused).toBe(true)
+    refused.drop()
+  }
+  // Elsewhere, too, it goes on from where its client stopped in that log.
+  const socket = await resumeAt(north!, lin.token, sessionId!, seq!)
+  await caughtUp(cluster, socket)
+  expect(said(socket)).toEqual(["missed"])
+  socket.drop()
+  expect(await resumes([west!, north!], "invalid")).toBe(1)
+})
+
 describe("two who resume one session at once: one goes on with everything, the other is closed or refused", () => {
   test.for<[what: string, first: number, second: number]>([
     ["on two workers where it did not live", 1, 2],
@@ -492,6 +535,55 @@ test("P13: a user who left and joined twice while they were away is told nothing
     ["MESSAGE_CREATE", "back"],
   ])
   socket.drop()
+})
+
+describe("P5, P13: a user who left and joined again after a resume that told them of it is told of that as well", () => {
+  const again = ["GUILD_DELETE", "GUILD_CREATE"]
+  test.for<
+    [
+      where: string,
+      resumedAt: "its position here" | "GUILD_CREATE" | "GUILD_DELETE",
+      leavesAgain: boolean,
+      told: string[],
+    ]
+  >([
+    ["at its new worker's log", "its position here", true, again],
+    ["right after it was told", "GUILD_CREATE", true, again],
+    ["right after it was told, and nobody left again", "GUILD_CREATE", false, []],
+    ["when it was told only a part of it", "GUILD_DELETE", false, again],
+  ])("its client stopped %s", async ([, stopped, leavesAgain, told], { cluster }) => {
+    const {
+      workers: [east, west, north],
+      post,
+      ada,
+      lin,
+      channel,
+      server,
+    } = await seeded(cluster, 3)
+    const { code } = await ada.on(east!).createInvite({ channel_id: channel.id })
+    const leaveAndJoin = async () => {
+      await lin.on(west!).leaveServer({ server_id: server.id })
+      await post("out of it")
+      await lin.on(east!).joinByInvite({ invite_code: code })
+    }
+    const inbox = await lin.listen(east!)
+    const { sessionId, seq } = inbox
+    inbox.drop()
+    await leaveAndJoin()
+    const first = await resumeAt(west!, lin.token, sessionId!, seq!)
+    await caughtUp(cluster, first)
+    expect(first.events.map(({ t }) => t)).toEqual(again)
+    const at = stopped === "its position here" ? first.lastS : first.events.find(({ t }) => t === stopped)!.s!
+    first.drop()
+    if (leavesAgain) await leaveAndJoin()
+    await post("back")
+    const second = await resumeAt(north!, lin.token, sessionId!, at)
+    await caughtUp(cluster, second)
+    expect(second.isRefused).toBe(false)
+    expect(second.events.map(({ t }) => t)).toEqual([...told, "MESSAGE_CREATE"])
+    expect(said(second).at(-1)).toBe("back")
+    second.drop()
+  })
 })
 
 describe("P6: what cannot be resumed is said, with op 9 false", () => {
@@ -670,7 +762,7 @@ test(
         expect(got).toEqual(expected)
         expect({ isSame, rises }).toEqual({ isSame: true, rises: true })
       }),
-      { interruptAfterTimeLimit: 5_000, numRuns: runs(15) },
+      { interruptAfterTimeLimit: 15_000, numRuns: runs(15) },
     )
     expect(await resumes(workers, "same_worker")).toBeGreaterThan(0)
     expect(await resumes(workers, "other_worker_alive")).toBeGreaterThan(0)

@@ -23,7 +23,7 @@ const large = (n: number) => `${n} ${"漢".repeat(3_990)}`
 
 /** @param stuckAfterMs milliseconds without progress after which a reader is closed */
 async function seeded(cluster: Cluster, stuckAfterMs: number) {
-  const topology = { gateway: { socketBudgetBytes: 64 * 1024, publishSliceBytes: 32 * 1024, stuckAfterMs } }
+  const topology = { gateway: { sockets: { budgetBytes: 64 * 1024, sliceBytes: 32 * 1024, stuckAfterMs } } }
   const [worker] = await cluster.boot(1, { topology })
   const seed = await cluster.seed(sharedServer)
   let sent = 0

@@ -7,7 +7,7 @@ import type { Permission } from "../../src/contract/core/permissions.ts"
 import { grantedAtCreation } from "../../src/domain/core/permissions.ts"
 import type { Random } from "../chaos/random.ts"
 import type { Cluster, Worker } from "./cluster.ts"
-import { mailedToken } from "./mailbox.ts"
+import { emailLinkToken } from "./mailbox.ts"
 import { clientAt, type Listener, type Person, type Starling } from "./person.ts"
 import { apng, fileOf } from "./pictures.ts"
 import { expect } from "./test.ts"
@@ -322,7 +322,7 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
   async confirmPasswordReset(world) {
     const person = await world.cluster.person("forgetful", world.worker())
     const client = await person.listen(world.worker())
-    const token = await mailedToken(world.cluster.sql, person, "password_reset")
+    const token = await emailLinkToken(world.cluster.sql, person, "password_reset")
     await clientAt(world.worker()).confirmPasswordReset({ token, new_password: "Another-Horse-9" })
     expect((await client.ended()).code).toBe(4004)
   },
@@ -332,15 +332,22 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
   },
   async verifyEmail(world) {
     const person = await world.cluster.person("verified", world.worker())
-    const token = await mailedToken(world.cluster.sql, person, "verify_email")
+    const token = await emailLinkToken(world.cluster.sql, person, "verify_email")
     return clientAt(world.worker()).verifyEmail({ token })
+  },
+  async restoreEmail(world) {
+    const person = await world.cluster.person("restored", world.worker())
+    const client = await person.listen(world.worker())
+    const token = await emailLinkToken(world.cluster.sql, person, "restore_email")
+    await clientAt(world.worker()).restoreEmail({ token })
+    expect((await client.ended()).code).toBe(4004)
   },
   // Others would write what they have read of them under their old name, so nobody has read anything of them.
   async editMe(world) {
     const { cluster } = world
     const person = await cluster.person("changing", world.worker())
     const username = cluster.newName("changed")
-    return world.rest(person).editMe({ username, email: `${username}@example.com` })
+    return world.rest(person).editMe({ username, email: `${username}@example.com`, current_password: person.password })
   },
   editMessagingSettings: world =>
     world.rest(world.random.pick(world.people)).editMessagingSettings({

@@ -112,6 +112,7 @@ export const requests: { readonly [N in Name]?: Request | readonly Request[] } =
   requestPasswordReset: { call: rest => rest.requestPasswordReset({ email: "nobody@example.com" }) },
   confirmPasswordReset: { call: rest => rest.confirmPasswordReset({ token: "x", new_password: "Correct-Horse-9" }) },
   verifyEmail: { call: rest => rest.verifyEmail({ token: "x" }) },
+  restoreEmail: { call: rest => rest.restoreEmail({ token: "x" }) },
   resendVerification: { call: rest => rest.resendVerification({ email: "nobody@example.com" }) },
   beginOAuth: { call: rest => rest.beginOAuth({ provider: "nobody", redirect_uri: "https://chat.example/" }) },
   completeOAuth: {
@@ -585,6 +586,7 @@ export async function plantGuests(cluster: Cluster): Promise<Guest[]> {
       server_id,
       channel_id,
       creator_id: owner!.id,
+      holder_id: owner!.id,
       name: "Hook",
       token_hash: hashSecret(newSecret()),
       created_at,

@@ -1,11 +1,11 @@
 import { once } from "node:events"
 import { connect, createServer, type AddressInfo, type Socket } from "node:net"
 import { onTestFinished } from "vitest"
-import type { Place } from "./person.ts"
+import type { Endpoint } from "./person.ts"
 
-export interface Balancer extends Place {
+export interface Balancer extends Endpoint {
   /** Where new connections go from now on; undefined: nowhere, they are reset. */
-  lead(to: Place | undefined): void
+  lead(to: Endpoint | undefined): void
   /** Resets every connection that goes through. */
   cut(): void
 }

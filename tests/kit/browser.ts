@@ -7,7 +7,7 @@ import { chromium, type Browser } from "playwright-core"
 
 const run = promisify(execFile)
 /** Milliseconds: a slow line needs minutes for it. */
-const installWithin = 10 * 60_000
+const installWithinMs = 10 * 60_000
 
 const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 
@@ -38,7 +38,7 @@ async function install(): Promise<void> {
   }
   for (const [command, words] of ways) {
     const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" }
-    await run(command, words, { timeout: installWithin, env }).catch(() => {})
+    await run(command, words, { timeout: installWithinMs, env }).catch(() => {})
     if (find() !== undefined) return
   }
 }

@@ -13,7 +13,7 @@ import type { Sql } from "../../src/storage/core/database.ts"
 import { startWebWorker, type WebWorker } from "../../src/process/web-worker.ts"
 import { noteBreaches } from "./conformance.ts"
 import { cloneDatabase, type TestDatabase } from "./database.ts"
-import { Person, type Place } from "./person.ts"
+import { Person, type Endpoint } from "./person.ts"
 import { cheapHashes, startProcesses, type Processes } from "./processes.ts"
 import { until } from "./until.ts"
 
@@ -34,14 +34,14 @@ export interface BootOptions {
   mortal?: boolean
 }
 
-export interface Worker extends WebWorker, Place {
+export interface Worker extends WebWorker, Endpoint {
   readonly slot: number
   readonly metrics: Metrics
   /** Why its incarnation is over, if it is. */
   readonly over: string | undefined
 }
 
-type Topology = DeepPartial<ClusterConfig>
+export type Topology = DeepPartial<ClusterConfig>
 
 /** A test shares the cores with many: what is only slow must not look like a refusal. The deadlines themselves are tried with whole processes. */
 const longTimeouts: Topology = {
@@ -49,11 +49,17 @@ const longTimeouts: Topology = {
   bus: { askTimeoutMs: 25_000 },
   http: { answerTimeoutMs: 30_000, hashTimeoutMs: 20_000 },
   presence: { askTimeoutMs: 3_000 },
-  search: { withinMs: 20_000 },
+  search: { turns: { withinMs: 20_000 } },
+  gateway: { identify: { timeoutMs: 60_000 } },
 }
 const longLease: Topology = { membership: { serveForMs: 20_000, deadAfterMs: 30_000 } }
-const topologyWith = (topology: Topology, mortal: boolean) =>
-  merged(merged(merged(clusterConfig, longTimeouts), mortal ? {} : longLease), topology)
+/** One user may stand for many. */
+const manyConnections: Topology = { gateway: { connectionsPerUser: 100_000 } }
+const topologyWith = (topology: Topology, { mortal, limited }: { mortal: boolean; limited: boolean }) =>
+  [longTimeouts, mortal ? {} : longLease, limited ? {} : manyConnections, topology].reduce<ClusterConfig>(
+    (made, more) => merged(made, more),
+    clusterConfig,
+  )
 
 /** Of every worker, as of one service. */
 const secretKey = randomBytes(32).toString("hex")
@@ -117,8 +123,14 @@ export class Cluster {
     let over: string | undefined
     const web = await startWebWorker({
       self: { id: `w${slot}-${randomBytes(4).toString("hex")}`, role: "web", host: "test", slot },
-      config: readConfig({ RATE_LIMITS: limited ? "on" : "off", DATA_DIR: this.dataDir, ...cheapHashes, ...config }),
-      topology: topologyWith(topology, mortal),
+      config: readConfig({
+        RATE_LIMITS: limited ? "on" : "off",
+        UNLIMITED_ADDRESSES: "127.0.0.0/8",
+        DATA_DIR: this.dataDir,
+        ...cheapHashes,
+        ...config,
+      }),
+      topology: topologyWith(topology, { mortal, limited }),
       databaseUrl: services.databaseUrl ?? this.databaseUrl,
       redisUrl: services.redisUrl ?? this.redisUrl,
       redisPrefix: this.redisPrefix,
@@ -182,7 +194,7 @@ export class Cluster {
     const job = await startJobWorker({
       self: { id: `j${slot}-${randomBytes(4).toString("hex")}`, role: "job", host: "test", slot },
       config: readConfig({ DATA_DIR: this.dataDir, ...config }),
-      topology: topologyWith(topology, true),
+      topology: topologyWith(topology, { mortal: true, limited: true }),
       databaseUrl: this.databaseUrl,
       redisUrl: this.redisUrl,
       redisPrefix: this.redisPrefix,
@@ -208,7 +220,7 @@ export class Cluster {
   }
 
   /** Somebody new, registered over REST. The name is made unique. */
-  async person(name = "someone", at: Place = this.#somewhere()): Promise<Person> {
+  async person(name = "someone", at: Endpoint = this.#somewhere()): Promise<Person> {
     const person = await Person.register(at, this.newName(name))
     this.people.push(person)
     return person
@@ -246,14 +258,15 @@ export class Cluster {
         const { node, gateway, id } = worker
         if ((await gauge(worker, "starling_outbox_unconfirmed_rows")) > 0) return false
         if (!isPaused && (await gauge(worker, "starling_gateway_sessions", "reading")) > 0) return false
-        const end = await node.logs.lastPosition(id)
+        // After a fail-over connections are made anew, at a moment of their own.
+        const end = await node.logs.lastPosition(id).catch(() => undefined)
         return end !== undefined && node.streams.position >= end && gateway.settled
       }),
     )
     return verdicts.every(Boolean)
   }
 
-  #somewhere(): Place {
+  #somewhere(): Endpoint {
     const place = this.workers[this.#names % Math.max(1, this.workers.length)] ?? this.#processes[0]
     if (!place) throw new Error("nothing was booted yet")
     return place

@@ -169,13 +169,15 @@ const commonHeaders = {
   "x-xss-protection": "1; mode=block",
   "referrer-policy": "strict-origin-when-cross-origin",
   "x-permitted-cross-domain-policies": "none",
-  vary: "Origin",
 }
+/** Pages are compressed for clients that take that. */
+const varying = ["Origin", "Origin, Accept-Encoding"]
 
 /** What every answer carries. */
 function checkHeaders(request: string, { status, headers }: Pick<Response, "status" | "headers">): void {
   for (const [name, value] of Object.entries(commonHeaders))
     if (headers.get(name) !== value) breach(`${request}: ${name} is ${headers.get(name)}`)
+  if (!varying.includes(headers.get("vary") ?? "")) breach(`${request}: vary is ${headers.get("vary")}`)
   const framed = headers.get("x-frame-options")
   if (framed !== (request.includes("/api/v1/media/") ? null : "SAMEORIGIN"))
     breach(`${request}: x-frame-options is ${framed}`)

@@ -13,7 +13,7 @@ import type { Poll } from "../../src/contract/messages/polls.ts"
 import type { Webhook } from "../../src/contract/messages/webhooks.ts"
 import { openLink, type Link } from "../chaos/proxy.ts"
 import { machineBounds } from "./load.ts"
-import { mailedToken } from "./mailbox.ts"
+import { emailLinkToken } from "./mailbox.ts"
 import { OAuthProviderServer } from "./oauth-provider.ts"
 import { apng, fileOf } from "./pictures.ts"
 import { clientAt, Person, type Listener, type Starling } from "./person.ts"
@@ -23,11 +23,11 @@ import { expect } from "./test.ts"
 import { until } from "./until.ts"
 
 /** Milliseconds, as promised. */
-const answeredWithin = 5_000
-const healedWithin = 10_000
+const answeredWithinMs = 5_000
+const healedWithinMs = 10_000
 type Bound = ReturnType<typeof machineBounds>
 /** How long a request is waited for before it counts as one that hangs. */
-export const hangsAfter = 9_000
+export const hangsAfterMs = 9_000
 
 export interface World {
   readonly program: Processes
@@ -110,6 +110,7 @@ interface Scene {
   readonly confirming: Person
   readonly disabling: Person
   readonly forgetful: Person
+  readonly restored: Person
   readonly revoking: Person
   readonly secondFactors: {
     /** Of who confirms. */
@@ -121,8 +122,8 @@ interface Scene {
   }
   /** What somebody brings back who has signed in at the provider. */
   readonly oauth: { readonly subject: string; readonly back: Parameters<Starling["completeOAuth"]>[0] }
-  /** Tokens that a mail would have brought to whom Ada blocks, and to whom she leaves. */
-  readonly mailed: { readonly reset: string; readonly verification: string }
+  /** Tokens that a mail would have brought to three of these. */
+  readonly emailLinks: { readonly reset: string; readonly verification: string; readonly restoration: string }
   /** Changes what is theirs; they have a setting "doomed" and a notification. */
   readonly editing: Person
   readonly notification_id: string
@@ -200,8 +201,9 @@ async function prepare({ program, postgres, provider }: World, ada: Person, lin:
     code: await switchedOn(blocked),
     challenge: { challenge_token: challenge_token!, code },
   }
-  // A reset ends all sessions of the user who asked for it.
-  const [forgetful, editing, administrator] = [
+  // A reset ends all sessions of the user who asked for it, and so does a way back.
+  const [restored, forgetful, editing, administrator] = [
+    await Person.register(program, `restored_${word}`),
     await Person.register(program, `forgetful_${word}`),
     await Person.register(program, `editing_${word}`),
     await Person.register(program, `chief_${word}`),
@@ -283,10 +285,12 @@ async function prepare({ program, postgres, provider }: World, ada: Person, lin:
         code_verifier: begun.code_verifier,
       },
     },
-    mailed: {
-      reset: await mailedToken(postgres.sql, forgetful, "password_reset"),
-      verification: await mailedToken(postgres.sql, leftBehind, "verify_email"),
+    emailLinks: {
+      reset: await emailLinkToken(postgres.sql, forgetful, "password_reset"),
+      verification: await emailLinkToken(postgres.sql, leftBehind, "verify_email"),
+      restoration: await emailLinkToken(postgres.sql, restored, "restore_email"),
     },
+    restored,
     forgetful,
     editing,
     notification_id,
@@ -406,16 +410,20 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
     kept: (sql, { acquaintances }) => sql`SELECT FROM mails WHERE user_id = ${acquaintances.asked.id}`,
   }),
   confirmPasswordReset: attempt({
-    call: (on, { mailed }, signal) =>
-      on.confirmPasswordReset({ token: mailed.reset, new_password: "Another-Horse-9" }, { signal }),
+    call: (on, { emailLinks }, signal) =>
+      on.confirmPasswordReset({ token: emailLinks.reset, new_password: "Another-Horse-9" }, { signal }),
     kept: (sql, { forgetful }) => sql`SELECT WHERE NOT EXISTS (SELECT FROM sessions WHERE user_id = ${forgetful.id})`,
+  }),
+  restoreEmail: attempt({
+    call: (on, { emailLinks }, signal) => on.restoreEmail({ token: emailLinks.restoration }, { signal }),
+    kept: (sql, { restored }) => sql`SELECT FROM users WHERE id = ${restored.id} AND password_hash IS NULL`,
   }),
   resendVerification: attempt({
     call: (on, { acquaintances }, signal) => on.resendVerification({ email: acquaintances.accepted.email }, { signal }),
     kept: (sql, { acquaintances }) => sql`SELECT FROM mails WHERE user_id = ${acquaintances.accepted.id}`,
   }),
   verifyEmail: attempt({
-    call: (on, { mailed }, signal) => on.verifyEmail({ token: mailed.verification }, { signal }),
+    call: (on, { emailLinks }, signal) => on.verifyEmail({ token: emailLinks.verification }, { signal }),
     kept: (sql, { acquaintances }) => sql`SELECT FROM users WHERE id = ${acquaintances.left.id} AND email_confirmed`,
   }),
   logout: attempt({
@@ -1181,7 +1189,7 @@ async function ask(world: World, scene: Scene, name: keyof Routes): Promise<Outc
   const startedAt = performance.now()
   const since = () => performance.now() - startedAt
   try {
-    const signal = AbortSignal.timeout(hangsAfter)
+    const signal = AbortSignal.timeout(hangsAfterMs)
     const reply = await attempts[name].call(clientFor(world, scene, name), scene, signal)
     return { name, status: 200, milliseconds: since(), reply }
   } catch (error) {
@@ -1198,7 +1206,7 @@ const askAll = (world: World, scene: Scene, which: readonly (keyof Routes)[]) =>
 async function statusOf({ program }: World, path: string): Promise<number> {
   const answer = await fetch(program.url + path, {
     headers: { connection: "close" },
-    signal: AbortSignal.timeout(hangsAfter),
+    signal: AbortSignal.timeout(hangsAfterMs),
   })
   await answer.arrayBuffer()
   return answer.status
@@ -1257,7 +1265,7 @@ async function healed(world: World, scene: Scene, bound: Bound): Promise<number>
     if (left.length === 0) well = { since: well?.since ?? startedAt - since, times: (well?.times ?? 0) + 1 }
     else {
       well = undefined
-      if (performance.now() - since > bound(healedWithin)) throw new Error(`not healed: ${left.join(", ")}`)
+      if (performance.now() - since > bound(healedWithinMs)) throw new Error(`not healed: ${left.join(", ")}`)
     }
     if (well?.times === timesInARow) {
       listener.close()
@@ -1323,7 +1331,7 @@ export async function suffer(world: World, fault: Fault): Promise<string> {
     latecomer.close()
     outcomes.push(...round)
     expect(identified).toBeOneOf(["READY", 1013])
-    expect(identifiedWithin).toBeLessThan(bound(hangsAfter))
+    expect(identifiedWithin).toBeLessThan(bound(hangsAfterMs))
 
     // Nobody who was there before has lost a connection, and every heartbeat was answered.
     if (!fault.forgets) expect(listeners.map(({ state }) => state)).toEqual(["live", "live"])
@@ -1338,7 +1346,7 @@ export async function suffer(world: World, fault: Fault): Promise<string> {
           status === 200 ||
           (status === 503 && !attempts[name].isStatic) ||
           (status === 429 && attempts[name].mayBeBusy === true)
-        ) || milliseconds > bound(answeredWithin),
+        ) || milliseconds > bound(answeredWithinMs),
     )
     expect(wrong.map(({ name, status, milliseconds }) => `${name}: ${status} after ${milliseconds} ms`)).toEqual([])
     // The fault was really felt.

@@ -133,8 +133,8 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
       INSERT INTO read_states (channel_id, user_id, since_id, message_id, visible_id)
       VALUES (${channel!.id}, ${id}, 0, ${message.id}, ${message.id})`
     await sql`
-      INSERT INTO deliveries (user_id, guild_ms, direct_ms) VALUES (${id}, ${now * 1000}, NULL)
-      ON CONFLICT (user_id) DO UPDATE SET guild_ms = excluded.guild_ms`
+      INSERT INTO deliveries (home_id, user_id, message_id) VALUES (${server}, ${id}, ${message.id})
+      ON CONFLICT (home_id, user_id) DO UPDATE SET message_id = excluded.message_id`
     await sql`
       INSERT INTO message_tallies (channel_id, author_id, upto_id, count) VALUES (${channel!.id}, ${id}, ${message.id}, 1)`
     await sql`
@@ -144,8 +144,8 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
     await sql`
       INSERT INTO notification_settings (user_id, server_id, channel_id, level, muted) VALUES (${id}, ${server}, 0, 'mentions', false)`
     await sql`
-      INSERT INTO webhooks (id, server_id, channel_id, creator_id, name, token_hash, created_at)
-      VALUES (${plantedId()}, ${server}, ${channel!.id}, ${id}, 'Herald', ${hashSecret(newSecret())}, ${now})`
+      INSERT INTO webhooks (id, server_id, channel_id, creator_id, holder_id, name, token_hash, created_at)
+      VALUES (${plantedId()}, ${server}, ${channel!.id}, ${id}, ${id}, 'Herald', ${hashSecret(newSecret())}, ${now})`
     await sql`
       INSERT INTO emojis (id, server_id, name, animated, file, content_type, hash, size, created_by, created_at)
       VALUES (${plantedId()}, ${server}, ${`gull_${id.slice(-4)}`}, false, ${"ab".repeat(16)}, 'image/png', ${hashSecret(id)}, 9, ${id}, ${now * 1000})`

@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../../src/contract/core/errors.ts"
 import type { Route } from "../../src/contract/core/registry.ts"
 import { checkedFetch, checkRefusal, checkReply } from "./conformance.ts"
-import type { Place } from "./person.ts"
+import type { Endpoint } from "./person.ts"
 
 export interface Answer {
   readonly status: number
@@ -25,9 +25,9 @@ export interface Sending {
 }
 
 /** Sends what a typed client would not, and holds the answer against the contract all the same. */
-export async function send(place: Place, path: string, sending: Sending = {}): Promise<Answer> {
+export async function send(endpoint: Endpoint, path: string, sending: Sending = {}): Promise<Answer> {
   const { method = sending.route?.method ?? "GET", body, token, headers, route } = sending
-  const response = await checkedFetch(place.url + path, {
+  const response = await checkedFetch(endpoint.url + path, {
     method,
     redirect: "manual",
     headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }), ...headers },

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto"
 import { inject } from "vitest"
 import { clusterConfig } from "../../cluster.config.ts"
 import type { HostedActor } from "../../src/runtime/host.ts"
-import { hostShards, type ShardHost } from "../../src/runtime/host-shards.ts"
+import { createShardParts, hostShards, type ShardHost } from "../../src/runtime/host-shards.ts"
 import { joinCluster, type Cluster } from "../../src/runtime/join-cluster.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
 import { connector } from "../../src/cluster/redis.ts"
@@ -16,6 +16,7 @@ import { until } from "./until.ts"
 /** A worker that is nothing but the runtime. */
 export interface Kernel extends Omit<Cluster, "stop" | "start">, Pick<ShardHost, "leave" | "stop"> {
   readonly id: string
+  readonly slot: number
 }
 
 let slots = 0
@@ -48,7 +49,7 @@ export async function bootKernel(database: TestDatabase, actors: readonly Hosted
     log: silentLog,
     metrics,
   })
-  const host = hostShards(cluster, {
+  const parts = createShardParts(cluster, {
     actors,
     source: undefined,
     jobs: { add: () => Promise.reject(new Error("these actors have no jobs")) },
@@ -56,10 +57,12 @@ export async function bootKernel(database: TestDatabase, actors: readonly Hosted
     revoke: () => Promise.reject(new Error("these actors have no sessions")),
     renew: () => Promise.reject(new Error("these actors have no sessions")),
   })
+  const host = hostShards(cluster, parts)
   await host.start()
   return {
     ...cluster,
     id,
+    slot,
     leave: () => host.leave(),
     async stop() {
       await host.stop()

@@ -7,6 +7,7 @@ import { redisKeys } from "../../src/cluster/keys.ts"
 import { openRedis } from "../../src/cluster/redis.ts"
 import { createTokens, hashSecret, newSecret, type AccessSession } from "../../src/cluster/tokens.ts"
 import type { RateLimit } from "../../src/contract/core/limits.ts"
+import { ordinary } from "./ordinary-session.ts"
 
 const plenty: RateLimit = { requests: 10_000, seconds: 1, burst: 0, algorithm: "fixed", scope: "user" }
 const limits = { common: { global: plenty, user: plenty, ip: plenty }, routes: new Map() }
@@ -18,8 +19,8 @@ const aLimit = fc.record({
   algorithm: fc.constantFrom("token" as const, "sliding" as const, "fixed" as const),
   scope: fc.constantFrom("route" as const, "user" as const, "resource" as const, "ip" as const, "webhook" as const),
 })
-/** So many at once, then a pause in milliseconds. */
-const aRush = fc.record({ atOnce: fc.integer({ min: 1, max: 16 }), pause: fc.integer({ min: 0, max: 50 }) })
+/** So many at once, then a pauseMs in milliseconds. */
+const aRush = fc.record({ requests: fc.integer({ min: 1, max: 16 }), pauseMs: fc.integer({ min: 0, max: 50 }) })
 
 /**
  * Rushes of requests of one caller on two workers at once. In no stretch of time, by the clock of the Redis that counts, are
@@ -32,8 +33,8 @@ export async function checkLimits(redisUrl: string, runs: number): Promise<void>
   const now = Math.floor(Date.now() / 1000)
   const secret = newSecret()
   const session: AccessSession = {
-    session_id: "5", user_id: "7", username: "ada", badges: [], tier: "standard", bot: false,
-    token_hash: hashSecret(secret), expires_at: now + 3600, last_activity: now,
+    session_id: "5", user_id: "7", username: "ada", badges: [], tier: "standard",
+    ...ordinary, token_hash: hashSecret(secret), expires_at: now + 3600, last_activity: now,
   } // prettier-ignore
   const workers = connections.map(redis => {
     const tokens = createTokens({ redis, keys, load: async () => session, clock: Date.now })
@@ -47,13 +48,13 @@ export async function checkLimits(redisUrl: string, runs: number): Promise<void>
         const ask = (worker: number) =>
           workers[worker % 2]!.admit({ address: "192.0.2.1", token, bucket, resource: "9" })
         const answers: Admitted[][] = []
-        for (const { atOnce, pause } of rushes) {
-          answers.push(await Promise.all(Array.from({ length: atOnce }, (_, i) => ask(i))))
-          await sleep(pause)
+        for (const { requests, pauseMs } of rushes) {
+          answers.push(await Promise.all(Array.from({ length: requests }, (_, i) => ask(i))))
+          await sleep(pauseMs)
         }
         const capacity = limit.requests + limit.burst
         const admitted = answers.map(rush => rush.filter(({ verdict }) => verdict === "ok"))
-        expect(admitted[0]!.length).toBeGreaterThanOrEqual(Math.min(rushes[0]!.atOnce, capacity))
+        expect(admitted[0]!.length).toBeGreaterThanOrEqual(Math.min(rushes[0]!.requests, capacity))
         for (const answer of answers.flat()) expect(["ok", "limited"]).toContain(answer.verdict)
         holds(limit, admitted.flat().map(momentOf).toSorted((a, b) => a - b)) // prettier-ignore
 

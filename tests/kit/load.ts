@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { GatewayClient } from "../../client/gateway.ts"
 import type { Cluster } from "./cluster.ts"
-import type { Listener, Person, Place } from "./person.ts"
+import type { Listener, Person, Endpoint } from "./person.ts"
 import { expect } from "./test.ts"
 import { until } from "./until.ts"
 
@@ -15,7 +15,7 @@ export interface Community {
 export async function communities(
   cluster: Cluster,
   count: number,
-  at: Place,
+  at: Endpoint,
 ): Promise<{ ada: Person; lin: Person; list: Community[] }> {
   const [ada, lin] = await Promise.all([cluster.person("ada", at), cluster.person("lin", at)])
   const list = await Promise.all(
@@ -51,10 +51,10 @@ export function watch(inboxes: readonly Listener[]) {
 }
 
 /** Milliseconds after every message of a sender: the load is there all the time, and leaves the machine to those it is for. */
-const pause = 60
+const pauseMs = 60
 
 /** One sender a channel, each message with a nonce and sent until it is acknowledged. */
-export function load(ada: Person, list: readonly Community[], place: (n: number, community: number) => Place) {
+export function load(ada: Person, list: readonly Community[], place: (n: number, community: number) => Endpoint) {
   const acked = new Map<string, string>()
   const ackedAt = list.map((): number[] => [])
   const over = new AbortController()
@@ -74,10 +74,10 @@ export function load(ada: Person, list: readonly Community[], place: (n: number,
           const { status } = error as { status?: number }
           if (status !== undefined && status !== 503) throw error
           refusals++
-          await sleep(pause)
+          await sleep(pauseMs)
         }
       }
-      await sleep(pause)
+      await sleep(pauseMs)
     }
   })
   // A sender that fails is noticed when the load ends; until then it may go on.

@@ -9,7 +9,7 @@ import type { Person } from "./person.ts"
 import { until } from "./until.ts"
 
 /** A token as a mail would have brought it, for somebody whose home has not looked at their tokens yet. */
-export async function mailedToken(
+export async function emailLinkToken(
   sql: Sql,
   { id: user, email }: Pick<Person, "id" | "email">,
   kind: MailKind,

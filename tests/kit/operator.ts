@@ -22,8 +22,8 @@ export function operatorOf(cluster: Pick<Cluster, "databaseUrl">) {
     requests: operatorRequests,
     setState: (notice: Partial<ServiceNotice> & Pick<ServiceNotice, "state">) =>
       serverStatus.setState({ message: null, estimated_downtime_seconds: null, restart_at: null, ...notice }),
-    block: (address: string, lasts: number | null = null) =>
-      addressBlocks.block({ address, reason: null, blocked_by: null, lasts }),
+    block: (address: string, lastsSeconds: number | null = null) =>
+      addressBlocks.block({ address, reason: null, blocked_by: null, lastsSeconds }),
     unblock: addressBlocks.unblock,
     blocks: addressBlocks.list,
     accessTokens,

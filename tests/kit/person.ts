@@ -6,7 +6,7 @@ import { checkedFetch, checkReply, checkSent, frameCheck, noteClose } from "./co
 import { until } from "./until.ts"
 
 /** Where requests go: a worker of this process, or a server of its own. */
-export interface Place {
+export interface Endpoint {
   readonly url: string
   /** Versions work together there: a reply or an event may be of the one before, which knows less. */
   readonly isMixed?: boolean
@@ -15,7 +15,7 @@ export interface Place {
 export type Starling = Client<Routes>
 
 /** A client whose replies are held against the contract. */
-export const clientAt = ({ url, isMixed }: Place, token?: string): Starling =>
+export const clientAt = ({ url, isMixed }: Endpoint, token?: string): Starling =>
   createClient(
     {
       baseUrl: url,
@@ -34,7 +34,7 @@ export class Listener extends GatewayClient {
   #paused = false
   #end: GatewayClose | undefined
 
-  constructor({ url, isMixed }: Place, options: Omit<GatewayOptions, "url">) {
+  constructor({ url, isMixed }: Endpoint, options: Omit<GatewayOptions, "url">) {
     const { intents = usualIntents, onFrame } = options
     const check = frameCheck(intents, isMixed)
     super({
@@ -106,7 +106,7 @@ export class Person {
     this.clients = clients
   }
 
-  static async register(at: Place, username: string): Promise<Person> {
+  static async register(at: Endpoint, username: string): Promise<Person> {
     const email = `${username}@example.com`
     const password = "Correct-Horse-9"
     const { token, user } = await clientAt(at).register({ username, email, password })
@@ -114,37 +114,37 @@ export class Person {
   }
 
   /** REST as this person. Kept, since a client is a function for each route there is. */
-  on(place: Place): Starling {
-    const at = `${place.url} ${place.isMixed}`
+  on(endpoint: Endpoint): Starling {
+    const at = `${endpoint.url} ${endpoint.isMixed}`
     let client = this.#rest.get(at)
-    if (!client) this.#rest.set(at, (client = clientAt(place, this.token)))
+    if (!client) this.#rest.set(at, (client = clientAt(endpoint, this.token)))
     return client
   }
 
   /** Signs in once more: the same account with a session of its own. */
-  async signIn(place: Place): Promise<Person> {
-    const { token } = await clientAt(place).login({ username: this.username, password: this.password })
+  async signIn(endpoint: Endpoint): Promise<Person> {
+    const { token } = await clientAt(endpoint).login({ username: this.username, password: this.password })
     return new Person(this, token!, this.clients)
   }
 
   /** A gateway client that is not connected yet. */
-  gateway(place: Place, options: Partial<Omit<GatewayOptions, "url">> = {}): Listener {
-    const client = new Listener(place, { token: this.token, ...options })
+  gateway(endpoint: Endpoint, options: Partial<Omit<GatewayOptions, "url">> = {}): Listener {
+    const client = new Listener(endpoint, { token: this.token, ...options })
     this.clients.push(client)
     return client
   }
 
   /** A gateway client that has READY. The usual intents, unless told otherwise. */
-  async listen(place: Place, options: Partial<Omit<GatewayOptions, "url">> = {}): Promise<Listener> {
-    const client = this.gateway(place, options)
+  async listen(endpoint: Endpoint, options: Partial<Omit<GatewayOptions, "url">> = {}): Promise<Listener> {
+    const client = this.gateway(endpoint, options)
     await client.connect()
     return client
   }
 }
 
 /** What a new connection of somebody's is told first. */
-export async function readyOf(person: Person, place: Place): Promise<EventData<"READY">> {
-  const client = person.gateway(place)
+export async function readyOf(person: Person, endpoint: Endpoint): Promise<EventData<"READY">> {
+  const client = person.gateway(endpoint)
   let ready: EventData<"READY"> | undefined
   client.on("ready", data => {
     ready = data

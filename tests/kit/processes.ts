@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { startEmbeddedRedis } from "../../src/cluster/embedded.ts"
-import type { Place } from "./person.ts"
+import type { Endpoint } from "./person.ts"
 import { until } from "./until.ts"
 
 const main = fileURLToPath(new URL("../../dist/src/main.js", import.meta.url))
@@ -17,11 +17,11 @@ export const cheapHashes = { STARLING_PASSWORD_HASH_MEMORY: "64", STARLING_PASSW
 export interface ChildProcess {
   readonly pid: number
   /** Such as "web 0" or "job 0". */
-  readonly place: string
+  readonly slot: string
 }
 
 /** The program itself: its primary, and through it the workers. */
-export interface Processes extends Place {
+export interface Processes extends Endpoint {
   readonly pid: number
   readonly metricsUrl: string
   readonly redisUrl: string
@@ -59,6 +59,8 @@ export async function startProcesses(env: Record<string, string>, program = main
       METRICS_PORT: "0",
       LOG_LEVEL: "warn",
       RATE_LIMITS: "off",
+      CONNECTIONS_PER_USER: "100000",
+      UNLIMITED_ADDRESSES: "127.0.0.0/8",
       DATA_DIR: folder,
       SECRET_KEY: "one key for every host of a test",
       // An earlier version refuses settings that it does not know.
@@ -81,8 +83,8 @@ export async function startProcesses(env: Record<string, string>, program = main
   const workers = async (): Promise<ChildProcess[]> => {
     const { stdout: lines } = await promisify(execFile)("ps", ["-A", "-ww", "-o", "pid=,ppid=,args="])
     return lines.split("\n").flatMap(line => {
-      const [, own, parent, place] = line.match(/^\s*(\d+)\s+(\d+)\s.*main\.js ((?:web|job) \d+)\s*$/) ?? []
-      return Number(parent) === pid && place ? [{ pid: Number(own), place }] : []
+      const [, own, parent, slot] = line.match(/^\s*(\d+)\s+(\d+)\s.*main\.js ((?:web|job) \d+)\s*$/) ?? []
+      return Number(parent) === pid && slot ? [{ pid: Number(own), slot }] : []
     })
   }
   const stop = async () => {

@@ -4,7 +4,7 @@ import { NodeWebSocket } from "../../client/node-websocket.ts"
 import type { ServerFrame } from "../../client/gateway.ts"
 import { closeCodes, type CloseName } from "../../src/contract/core/gateway-codes.ts"
 import { watchFrames } from "./conformance.ts"
-import type { Place } from "./person.ts"
+import type { Endpoint } from "./person.ts"
 import { until } from "./until.ts"
 
 export interface RawOptions {
@@ -32,7 +32,7 @@ export class Raw {
   /** Of a compressed stream, so far. */
   #pieces = 0
 
-  constructor({ url }: Place, { query = "", headers = {}, first }: RawOptions = {}) {
+  constructor({ url }: Endpoint, { query = "", headers = {}, first }: RawOptions = {}) {
     const socket = new NodeWebSocket(`${url.replace("http", "ws")}/gateway${query}`, undefined, { headers })
     this.#socket = socket
     /* oxlint-disable unicorn/prefer-add-event-listener */
@@ -114,13 +114,17 @@ export class Raw {
 }
 
 /** An open socket that has heard HELLO. */
-export async function open(place: Place, options?: RawOptions): Promise<Raw> {
-  const raw = new Raw(place, options)
+export async function open(endpoint: Endpoint, options?: RawOptions): Promise<Raw> {
+  const raw = new Raw(endpoint, options)
   await raw.op(10)
   return raw
 }
-export async function identified(place: Place, token: string, options?: RawOptions & { d?: object }): Promise<Raw> {
-  const raw = await open(place, options)
+export async function identified(
+  endpoint: Endpoint,
+  token: string,
+  options?: RawOptions & { d?: object },
+): Promise<Raw> {
+  const raw = await open(endpoint, options)
   raw.say({ op: 2, d: { token, ...options?.d } })
   await raw.event("READY")
   return raw

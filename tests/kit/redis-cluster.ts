@@ -27,24 +27,36 @@ export interface RedisCluster {
   /** Of every master, with commas. */
   readonly url: string
   readonly masters: readonly ClusterMaster[]
+  /** Kills a master for good. Resolves when its replica serves in its place. */
+  failOver(master: ClusterMaster): Promise<void>
   /** Moves slots that hold keys, and as many that do not, from one master to another. @returns how many keys went along */
   moveSlots(from: ClusterMaster, to: ClusterMaster, most: number): Promise<number>
   stop(): Promise<void>
 }
 
+type Node = ClusterMaster & { told: number; stop(): Promise<void> }
+
 interface Options {
   folder: string
   masters?: number
+  /** Each master has one. */
+  replicas?: boolean
   /** The port that clients are told, such as one of a proxy; its own when left out. */
   announce?: (port: number) => Promise<number>
 }
 
 const slots = 16_384
 
-export async function startRedisCluster({ folder, masters: count = 3, announce }: Options): Promise<RedisCluster> {
-  const masters: (ClusterMaster & { told: number; stop(): Promise<void> })[] = []
+export async function startRedisCluster({
+  folder,
+  masters: count = 3,
+  replicas: isReplicated = false,
+  announce,
+}: Options): Promise<RedisCluster> {
+  const masters: Node[] = []
+  const replicas = new Map<ClusterMaster, Node>()
   const stop = async () => {
-    await Promise.all(masters.map(master => master.stop()))
+    await Promise.all([...masters, ...replicas.values()].map(node => node.stop()))
     await rm(folder, { recursive: true, force: true })
   }
   try {
@@ -62,6 +74,16 @@ export async function startRedisCluster({ folder, masters: count = 3, announce }
     const [, bus] = (await first!.command("CONFIG", "GET", "cluster-port")) as [string, string]
     for (const other of others) await other.command("CLUSTER", "MEET", "127.0.0.1", first!.port, bus)
     await until("the cluster is whole", async () => (await Promise.all(masters.map(isWhole(count)))).every(Boolean))
+    if (isReplicated)
+      await Promise.all(
+        masters.map(async (master, i) => {
+          const port = await freePort()
+          const replica = await startMaster(`replica ${i}`, join(folder, `replica-${i}`), port, port)
+          replicas.set(master, replica)
+          await replica.command("CLUSTER", "MEET", "127.0.0.1", first!.port, bus)
+          await follow(replica, master)
+        }),
+      )
   } catch (error) {
     await stop()
     throw error
@@ -71,6 +93,15 @@ export async function startRedisCluster({ folder, masters: count = 3, announce }
   return {
     url: masters.map(({ told }) => `redis://127.0.0.1:${told}`).join(","),
     masters,
+    async failOver(master) {
+      const replica = replicas.get(master)!
+      await master.kill()
+      const serves = async () => {
+        const [role] = (await replica.command("ROLE")) as [string]
+        return role === "master" && String(await replica.command("CLUSTER", "INFO")).includes("cluster_state:ok")
+      }
+      await until("the replica serves", serves, { timeoutMs: 60_000, everyMs: 50 })
+    },
     async moveSlots(from, to, most) {
       const ids = { from: await idOf(from), to: await idOf(to) }
       const [full, empty] = (await slotsOf(from, ids.from)).map(slots => slots.filter(slot => !travelled.has(slot)))
@@ -94,6 +125,16 @@ export async function startRedisCluster({ folder, masters: count = 3, announce }
   }
 }
 
+/** Resolves when the replica has what its master had. */
+async function follow(replica: Node, master: Node): Promise<void> {
+  const id = await idOf(master)
+  const isKnown = async () => String(await replica.command("CLUSTER", "NODES")).includes(id)
+  await until("the replica knows its master", isKnown, { timeoutMs: 30_000 })
+  await replica.command("CLUSTER", "REPLICATE", id)
+  const isUp = async () => String(await replica.command("INFO", "replication")).includes("master_link_status:up")
+  await until("the replica follows", isUp, { timeoutMs: 30_000 })
+}
+
 const idOf = async (master: ClusterMaster) => String(await master.command("CLUSTER", "MYID"))
 
 const isWhole = (count: number) => async (master: ClusterMaster) => {
@@ -115,12 +156,7 @@ async function slotsOf(master: ClusterMaster, id: string): Promise<[full: number
   return [full, empty]
 }
 
-async function startMaster(
-  name: string,
-  folder: string,
-  port: number,
-  told: number,
-): Promise<ClusterMaster & { told: number; stop(): Promise<void> }> {
+async function startMaster(name: string, folder: string, port: number, told: number): Promise<Node> {
   await mkdir(folder, { recursive: true })
   const bus = await freePort()
   const { stdout } = await promisify(execFile)("/bin/sh", ["-c", "command -v redis-server || command -v valkey-server"])
@@ -145,6 +181,8 @@ async function startMaster(
     "cluster-enabled": "yes",
     "cluster-port": String(bus),
     "cluster-node-timeout": "2000",
+    // A replica need not wait for others that may come.
+    "repl-diskless-sync-delay": "0",
     // A master that is away takes its slots along, and no others.
     "cluster-require-full-coverage": "no",
     "cluster-announce-ip": "127.0.0.1",

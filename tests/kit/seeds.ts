@@ -5,7 +5,7 @@ import type { Server } from "../../src/contract/communities/servers.ts"
 import { grantedAtCreation } from "../../src/domain/core/permissions.ts"
 import { epochMs, idOf, shardOf } from "../../src/domain/core/snowflake.ts"
 import type { Cluster } from "./cluster.ts"
-import type { Person, Place } from "./person.ts"
+import type { Person, Endpoint } from "./person.ts"
 
 export interface SharedServer {
   readonly server: Server
@@ -17,18 +17,18 @@ export interface SharedServer {
 }
 
 /** Ada's server with its first channel, and Lin as its member. */
-export async function sharedServer(cluster: Cluster, place: Place = cluster.workers[0]!): Promise<SharedServer> {
-  const [ada, lin] = await Promise.all([cluster.person("ada", place), cluster.person("lin", place)])
-  const server = await ada.on(place).createServer({ name: "Shared" })
-  const [channel] = await ada.on(place).listChannels({ server_id: server.id })
-  const { code } = await ada.on(place).createInvite({ channel_id: channel!.id })
-  await lin.on(place).joinByInvite({ invite_code: code })
+export async function sharedServer(cluster: Cluster, endpoint: Endpoint = cluster.workers[0]!): Promise<SharedServer> {
+  const [ada, lin] = await Promise.all([cluster.person("ada", endpoint), cluster.person("lin", endpoint)])
+  const server = await ada.on(endpoint).createServer({ name: "Shared" })
+  const [channel] = await ada.on(endpoint).listChannels({ server_id: server.id })
+  const { code } = await ada.on(endpoint).createInvite({ channel_id: channel!.id })
+  await lin.on(endpoint).joinByInvite({ invite_code: code })
   return { server, channel: channel!, ada, lin }
 }
 
 /** The DM of two. @returns its id */
-export async function dmBetween(one: Person, other: Person, place: Place): Promise<string> {
-  return (await one.on(place).openDirectChannel({ recipient_id: other.id })).id
+export async function dmBetween(one: Person, other: Person, endpoint: Endpoint): Promise<string> {
+  return (await one.on(endpoint).openDirectChannel({ recipient_id: other.id })).id
 }
 
 /**
@@ -44,19 +44,23 @@ export const plantedId = (shard = anyShard()): string =>
   idOf(shard, { ms: epochMs + 86_400_000 + process.pid * 1_000 + Math.floor(++made / 4096), sequence: made % 4096 })
 
 interface Plan {
-  owner: Person
-  members?: readonly Person[]
+  owner: Pick<Person, "id">
+  members?: readonly Pick<Person, "id">[]
   /** What @everyone may do; what it may in a new server, unless told. */
   everyone?: readonly Permission[]
   memberCount?: number
   channels?: number
   slowmode?: number
+  shard?: number
 }
 
 /** A server that stands in the tables only: its home wakes to it, so it can be as no sequence of requests makes one quickly. */
-export async function plantServer({ sql }: Cluster, plan: Plan): Promise<{ server_id: string; channel_id: string }> {
+export async function plantServer(
+  { sql }: Pick<Cluster, "sql">,
+  plan: Plan,
+): Promise<{ server_id: string; channel_id: string; channel_ids: string[] }> {
   const { owner, members = [], everyone = [...grantedAtCreation], channels = 1, slowmode = 0 } = plan
-  const shard = anyShard()
+  const { shard = anyShard() } = plan
   const server_id = plantedId(shard)
   const people = [owner, ...members]
   const ids = Array.from({ length: channels }, () => plantedId(shard))
@@ -73,7 +77,7 @@ export async function plantServer({ sql }: Cluster, plan: Plan): Promise<{ serve
     INSERT INTO channels (id, server_id, name, channel_type, position, nsfw, slowmode_seconds, read_receipts_enabled, created_at)
     SELECT id, ${server_id}, 'channel-' || position, 'text', position - 1, false, ${slowmode}, true, 1704153600
     FROM unnest(${ids}::bigint[]) WITH ORDINALITY AS planted (id, position)`
-  return { server_id, channel_id: ids[0]! }
+  return { server_id, channel_id: ids[0]!, channel_ids: ids }
 }
 
 /** A message in the tables. */

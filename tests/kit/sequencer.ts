@@ -28,7 +28,6 @@ const computing: Readonly<Record<string, number>> = {
   "tests/messages/attachments.test.ts": 36,
   "tests/security/hostile-clients.test.ts": 36,
   "tests/process/processes.test.ts": 35,
-  "tests/gateway/resume-storm.test.ts": 32,
   "tests/process/stuck-workers.test.ts": 33,
   "tests/gateway/ready-model.test.ts": 32,
   "tests/process/rolling-restart.test.ts": 28,

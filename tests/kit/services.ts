@@ -106,6 +106,10 @@ export interface OwnPostgres extends Service {
   adminUrl(database: string): string
   /** Ends every connection of the ordinary user. */
   disconnectAll(): Promise<void>
+  /** While it is stopped: keeps a copy of all it has, as a backup or a replica that falls behind would. */
+  keepCopy(): Promise<void>
+  /** While it is stopped: the copy takes its place. */
+  restoreCopy(): Promise<void>
   /** Takes every free byte from under the database; undefined where that is not possible. */
   readonly fillDisk: (() => Promise<() => Promise<void>>) | undefined
 }
@@ -118,6 +122,7 @@ export async function ownPostgres({ small = 0 }: { small?: number } = {}): Promi
   const extraSettings = { fsync: "off", full_page_writes: "off", max_connections: "60", shared_buffers: "32MB" }
   let server: EmbeddedPostgres
   let isUp = false
+  const data = join(folder, "postgres", "data")
   const start = async () => {
     server = await startEmbeddedPostgres({ dataDir: folder, log: quiet, port, extraSettings })
     isUp = true
@@ -171,6 +176,13 @@ export async function ownPostgres({ small = 0 }: { small?: number } = {}): Promi
     adminUrl: database => Object.assign(new URL(admin), { pathname: `/${database}` }).href,
     async disconnectAll() {
       await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'`
+    },
+    async keepCopy() {
+      await run("cp", ["-a", data, `${data}.copy`])
+    },
+    async restoreCopy() {
+      await rm(data, { recursive: true })
+      await run("mv", [`${data}.copy`, data])
     },
     fillDisk: disk
       ? async () => {

@@ -212,12 +212,12 @@ test("the daily limit of files holds, however many come at once; it is the tier'
   const outcomes = await Promise.allSettled([upload(), upload(shared.west), upload(), upload(shared.west)])
   expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1)
   expect(await refusal(upload())).toBe("upload_limit")
-  const { retryAfter } = await upload().then(
-    () => ({ retryAfter: 0 }),
+  const { retryAfterSeconds } = await upload().then(
+    () => ({ retryAfterSeconds: 0 }),
     (error: ApiError) => error,
   )
-  expect(retryAfter).toBeGreaterThan(0)
-  expect(retryAfter).toBeLessThanOrEqual(86_400)
+  expect(retryAfterSeconds).toBeGreaterThan(0)
+  expect(retryAfterSeconds).toBeLessThanOrEqual(86_400)
   // What is refused for its content takes no place: one is free again after the day's count falls.
   await shared.sql`UPDATE upload_counts SET files = 49 WHERE user_id = ${ada.id} AND day = ${today}`
   expect(await refusal(rest.uploadAttachment({ channel_id, file: note("x", "a.exe") }))).toBe("file_type_not_allowed")

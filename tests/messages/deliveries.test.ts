@@ -3,18 +3,17 @@
  */
 import type { Message } from "../../src/contract/messages/messages.ts"
 import { bitOf } from "../../src/contract/core/intents.ts"
-import { deliveriesStorage } from "../../src/storage/messages/deliveries.ts"
-import { usualIntents, type Person, type Place } from "../kit/person.ts"
+import { usualIntents, type Person, type Endpoint } from "../kit/person.ts"
 import { identified, open, type Raw } from "../kit/raw.ts"
 import { dmBetween, sharedServer } from "../kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-const topology = { membership: { renewEveryMs: 50 }, gateway: { settleEveryMs: 20, cursorsEveryMs: 50 } }
+const topology = { gateway: { deliveries: { cursorsEveryMs: 50 } } }
 const test = testWith({ topology })
 
 /** A session that says nothing by itself. */
-async function ear(person: Person, place: Place, intents = usualIntents): Promise<Raw> {
+async function ear(person: Person, place: Endpoint, intents = usualIntents): Promise<Raw> {
   return identified(place, person.token, { d: { intents } })
 }
 
@@ -38,13 +37,13 @@ async function beat(raw: Raw, d: unknown): Promise<void> {
 async function countOf(
   message: Message,
   reader: Person,
-  place: Place,
+  place: Endpoint,
 ): Promise<[status: string | null, count: number]> {
   const { channel_id, id } = message
   const found = await reader.on(place).getMessage({ channel_id, message_id: id })
   return [found.status, found.delivery_count]
 }
-const isDelivered = (message: Message, reader: Person, place: Place, count: number) =>
+const isDelivered = (message: Message, reader: Person, place: Endpoint, count: number) =>
   until(`it is delivered to ${count}`, async () => (await countOf(message, reader, place))[1] === count)
 
 /**
@@ -58,7 +57,7 @@ async function scene(shared: SharedCluster) {
   await eve.on(shared.east).joinByInvite({ invite_code: code })
   return { server, channel, ada, lin, eve, code }
 }
-const send = (person: Person, place: Place, channel_id: string, content = "hello") =>
+const send = (person: Person, place: Endpoint, channel_id: string, content = "hello") =>
   person.on(place).createMessage({ channel_id, content })
 
 test("a message is delivered once a session has named a position beyond it, and not when it was sent", async ({
@@ -273,23 +272,71 @@ test("after a worker has gone without a word, what was named before counts and n
   expect(await countOf(first, ada, east!)).toEqual(["delivered", 1])
 })
 
-test("how far cursors were moved outlives the worker that moved them, and the next one replaces their row", async ({
-  cluster,
+test("what was sent while nobody of them was there is delivered once they come and name a position", async ({
+  shared,
 }) => {
-  const { sql } = cluster
-  const { move, takeBound } = deliveriesStorage(sql)
-  expect(await takeBound("first")).toBeUndefined()
-  const row = (guild_ms: number | null, direct_ms: number | null) => [{ user_id: "1", guild_ms, direct_ms }]
-  await move(row(1_750_000_000_000, null), "first")
-  await move(row(1_740_000_000_000, 1_750_000_000_007), "first")
-  await move(row(null, 1_740_000_000_000), "other")
-  await move(row(null, 1_730_000_000_000), "other")
-  expect(await takeBound("next")).toBe(1_750_000_000_007)
-  await move(row(1_750_000_000_009, null), "next")
-  expect(await takeBound("last")).toBe(1_750_000_000_009)
-  const left = await sql`SELECT worker, ms FROM delivery_bounds ORDER BY worker`
-  expect(left.map(({ worker, ms }) => [worker, Number(ms)])).toEqual([
-    ["last", 1_750_000_000_009],
-    ["next", 1_750_000_000_009],
-  ])
+  const { east, west } = shared
+  const { channel, ada, lin } = await scene(shared)
+  const dm = await dmBetween(ada, lin, east)
+  const [message, direct] = [await send(ada, east, channel.id), await send(ada, west, dm)]
+  const lins = await ear(lin, west)
+  const { s } = await lins.event("READY")
+  expect(await countOf(direct, ada, east)).toEqual(["sent", 0])
+  await beat(lins, s)
+  await isDelivered(direct, ada, east, 1)
+  await isDelivered(message, ada, west, 1)
+})
+
+test("DELIV4: what an invisible user receives is not shown until they have read it or appear again", async ({
+  shared,
+}) => {
+  const { east, west } = shared
+  const { channel, ada, lin, eve } = await scene(shared)
+  const dm = await dmBetween(ada, lin, east)
+  const [lins, eves] = await Promise.all([ear(lin, west), ear(eve, east)])
+  const before = await send(ada, east, channel.id, "before")
+  for (const raw of [lins, eves]) await beat(raw, await heard(raw, before))
+  await isDelivered(before, ada, east, 2)
+  await lin.on(west).updatePresence({ status: "invisible" })
+  const [read, direct] = [await send(ada, east, dm, "read"), await send(ada, east, dm)]
+  const message = await send(ada, east, channel.id)
+  await heard(lins, direct)
+  await beat(lins, await heard(lins, message))
+  // Written with the same statement, or a later one.
+  await beat(eves, await heard(eves, message))
+  await isDelivered(message, ada, west, 1)
+  for (let i = 0; i < 5; i++) await beat(lins, positionOf(lins, message))
+  await new Promise(resolve => setTimeout(resolve, 400))
+  expect(await countOf(message, ada, east)).toEqual(["delivered", 1])
+  expect(await countOf(direct, ada, east)).toEqual(["sent", 0])
+  // What they had shown before stays.
+  expect(await countOf(before, ada, east)).toEqual(["delivered", 2])
+  await lin.on(west).ackMessages({ channel_id: dm, message_id: read.id })
+  await isDelivered(read, ada, west, 1)
+  expect(await countOf(direct, ada, west)).toEqual(["sent", 0])
+
+  await lin.on(west).updatePresence({ status: "online" })
+  // The worker of the session may hear of it after the first of these.
+  await until("a heartbeat says so", async () => {
+    await beat(lins, positionOf(lins, message))
+    return (await countOf(direct, ada, east))[1] === 1
+  })
+  await isDelivered(direct, ada, east, 1)
+  await isDelivered(message, ada, east, 2)
+})
+
+test("of somebody who has left and joined again nothing counts from before", async ({ shared }) => {
+  const { east, west } = shared
+  const { server, channel, ada, lin, eve, code } = await scene(shared)
+  const [lins, eves] = await Promise.all([ear(lin, west), ear(eve, east)])
+  const first = await send(ada, east, channel.id, "first")
+  for (const raw of [lins, eves]) await beat(raw, await heard(raw, first))
+  await isDelivered(first, ada, east, 2)
+  await lin.on(east).leaveServer({ server_id: server.id })
+  await isDelivered(first, ada, east, 1)
+  await lin.on(east).joinByInvite({ invite_code: code })
+  const second = await send(ada, east, channel.id, "second")
+  await beat(lins, await heard(lins, second))
+  await isDelivered(second, ada, east, 1)
+  expect(await countOf(first, ada, east)).toEqual(["delivered", 1])
 })

@@ -117,10 +117,10 @@ test("a page has of each message what the message has by itself", async ({ share
     const { page, find } = messagesStorage(sql)
     const each = [...(await find(channel_id, ids)).values()].toSorted((a, b) => compareIds(b.id, a.id))
     expect(each).toHaveLength(ids.length)
-    expect(await page(channel_id, { limit: 50 })).toEqual(each)
-    expect(await page(channel_id, { limit: 50, after: "0" })).toEqual(each.toReversed())
-    expect(await page(channel_id, { limit: 50, around: ids[3]! })).toEqual(each)
-    expect(await page("1", { limit: 50 })).toEqual([])
+    expect(await page(channel_id, { limit: 50 })).toEqual({ messages: each, isCut: false })
+    expect(await page(channel_id, { limit: 50, after: "0" })).toEqual({ messages: each.toReversed(), isCut: false })
+    expect(await page(channel_id, { limit: 50, around: ids[3]! })).toEqual({ messages: each, isCut: false })
+    expect(await page("1", { limit: 50 })).toEqual({ messages: [], isCut: false })
   } finally {
     await sql.end()
   }
@@ -192,7 +192,7 @@ test("HIST1: a channel that is being read is read from memory, and shows what Po
   ]
   const queryOf = ({ limit, ...place }: PagePlace) => ({ channel_id, limit: `${limit}`, ...place })
   const agree = async () => {
-    const ids = (await page(channel_id, { limit: 100 })).map(({ id }) => id)
+    const ids = (await page(channel_id, { limit: 100 })).messages.map(({ id }) => id)
     const around = ids[randomInt(Math.max(1, ids.length))] ?? "1"
     for (const place of [
       ...queries,
@@ -200,7 +200,7 @@ test("HIST1: a channel that is being read is read from memory, and shows what Po
       { limit: 10, after: around },
       { limit: 9, around },
     ]) {
-      const stored = (await page(channel_id, place)).map(storedOf)
+      const stored = (await page(channel_id, place)).messages.map(storedOf)
       for (const at of places) expect((await lin.on(at).listMessages(queryOf(place))).map(shownOf)).toEqual(stored)
     }
   }

@@ -12,7 +12,9 @@ import { personalTables } from "../../src/storage/personal-data.ts"
 import { messagesStorage } from "../../src/storage/messages/messages.ts"
 import { notificationsStorage } from "../../src/storage/accounts/notifications.ts"
 import { readStateStorage } from "../../src/storage/messages/read-state.ts"
+import { OutlineLoads, type OutlineSource } from "../../src/storage/communities/outline-loads.ts"
 import { serversStorage } from "../../src/storage/communities/servers.ts"
+import { systemClock as clock } from "../../src/std/system-clock.ts"
 import { consumeJobs } from "../../src/workers/consumer.ts"
 import { notifyMentioned } from "../../src/workers/notify-mentioned.ts"
 import { Deferral, type JobTools } from "../../src/workers/processor.ts"
@@ -303,6 +305,7 @@ const toolsOf = (shared: SharedCluster, { node }: Worker, more: object = {}) =>
     },
     presences: node.presences,
     massNotifications: new Set(),
+    outlines: new OutlineLoads({ source: serversStorage(shared.sql), maxConcurrent: 2, clock }),
     signal: new AbortController().signal,
     ...more,
   }) as unknown as JobTools
@@ -311,6 +314,57 @@ const callOf = (
   { id, channel_id, server_id }: { id: string; channel_id: string; server_id: string | null },
   more: { users?: string[]; everyone?: boolean; here?: boolean } = {},
 ) => ({ server_id, channel_id, message_id: id, users: [], roles: [], everyone: false, here: false, ...more })
+
+test("P19: jobs that are about one server at the same time load it by one statement", async ({ shared }) => {
+  const [ada, lin] = (await people(shared, "ada", "lin")) as [Person, Person]
+  const { server_id, channel_id } = await plantServer(shared, { owner: ada, members: [lin] })
+  const sent = []
+  for (const content of ["one", "two", "three"])
+    sent.push(await ada.on(shared.east).createMessage({ channel_id, content }))
+  const servers = serversStorage(shared.sql)
+  const loaded: (readonly string[])[] = []
+  const source: OutlineSource = {
+    outlineBytes: ids => servers.outlineBytes(ids),
+    outlines(ids) {
+      loaded.push(ids)
+      return servers.outlines(ids)
+    },
+  }
+  const outlines = new OutlineLoads({ source, maxConcurrent: 2, clock })
+  const tools = toolsOf(shared, shared.east, { outlines })
+  await Promise.all(sent.map(message => notifyMentioned(tools, callOf(message, { users: [lin.id] }))))
+  expect(loaded).toEqual([[server_id]])
+  for (const { id } of sent) expect(await toldOf(shared, id)).toEqual([lin.id])
+})
+
+test("a job about many members loads the server once, and yet tells nobody from whom the channel was hidden meanwhile", async ({
+  shared,
+}) => {
+  const [ada, ...members] = (await people(shared, "ada", "lin", "zoe", "mo")) as [Person, Person, Person, Person]
+  const [first, hidden, last] = members.toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1)) as typeof members
+  const { server_id, channel_id } = await plantServer(shared, { owner: ada, members })
+  const rest = ada.on(shared.east)
+  const sent = await rest.createMessage({ channel_id, content: "each of you" })
+  const loads = new OutlineLoads({ source: serversStorage(shared.sql), maxConcurrent: 2, clock })
+  const loaded: string[] = []
+  const outlines: Pick<OutlineLoads, "load"> = {
+    load(server) {
+      loaded.push(server)
+      return loads.load(server)
+    },
+  }
+  let isHidden = false
+  const ask = async (...args: Parameters<Worker["node"]["ask"]>) => {
+    if (!isHidden)
+      await rest.setOverride({ channel_id, target_id: hidden.id, type: "member", allow: [], deny: ["channels.view"] })
+    isHidden = true
+    return shared.east.node.ask(...args)
+  }
+  const call = callOf(sent, { users: members.map(({ id }) => id) })
+  await notifyMentioned(toolsOf(shared, shared.east, { outlines, ask }), call, 1)
+  expect(loaded).toEqual([server_id])
+  expect(await toldOf(shared, sent.id)).toEqual([first.id, last.id])
+})
 
 test("P15: each is told once, however often the job runs, wherever it was cut off, and nobody of what is deleted", async ({
   shared,

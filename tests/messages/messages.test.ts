@@ -407,9 +407,9 @@ test("slow mode makes members wait, per author and channel, but not those who mo
   for (const place of [shared.east, shared.west]) {
     const again = lin.on(place).createMessage({ channel_id, content: "two" })
     expect(await refusal(again)).toBe("slowmode")
-    const { retryAfter } = (await again.catch((error: unknown) => error)) as { retryAfter: number }
-    expect(retryAfter).toBeGreaterThan(50)
-    expect(retryAfter).toBeLessThanOrEqual(60)
+    const { retryAfterSeconds } = (await again.catch((error: unknown) => error)) as { retryAfterSeconds: number }
+    expect(retryAfterSeconds).toBeGreaterThan(50)
+    expect(retryAfterSeconds).toBeLessThanOrEqual(60)
     // The repeat of what was sent is no second message.
     expect(await lin.on(place).createMessage({ channel_id, content: "one", nonce: "one" })).toEqual(first)
   }
@@ -433,8 +433,8 @@ test("slow mode makes members wait, per author and channel, but not those who mo
   await ada.on(shared.east).editChannel({ channel_id, slowmode_seconds: 60 })
   const next = lin.on(shared.east).createMessage({ channel_id, content: "next" })
   expect(await refusal(next)).toBe("slowmode")
-  const { retryAfter } = (await next.catch((error: unknown) => error)) as { retryAfter: number }
-  expect(retryAfter).toBeGreaterThanOrEqual(60 - (Date.now() - before) / 1000)
+  const { retryAfterSeconds } = (await next.catch((error: unknown) => error)) as { retryAfterSeconds: number }
+  expect(retryAfterSeconds).toBeGreaterThanOrEqual(60 - (Date.now() - before) / 1000)
 })
 
 test("slow mode counts what was deleted, also where only PostgreSQL knows of it", async ({ shared }) => {
@@ -454,9 +454,9 @@ test("slow mode counts what was deleted, also where only PostgreSQL knows of it"
   }
   const again = lin!.on(shared.east).createMessage({ channel_id, content: "again" })
   expect(await refusal(again)).toBe("slowmode")
-  const { retryAfter } = (await again.catch((error: unknown) => error)) as { retryAfter: number }
-  expect(retryAfter).toBeGreaterThan(500)
-  expect(retryAfter).toBeLessThanOrEqual(540)
+  const { retryAfterSeconds } = (await again.catch((error: unknown) => error)) as { retryAfterSeconds: number }
+  expect(retryAfterSeconds).toBeGreaterThan(500)
+  expect(retryAfterSeconds).toBeLessThanOrEqual(540)
   const sent = await sam!.on(shared.east).createMessage({ channel_id, content: "again" })
   expect(await lin!.on(shared.east).listMessages({ channel_id })).toMatchObject([{ id: sent.id }])
 })

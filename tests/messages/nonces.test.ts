@@ -254,7 +254,7 @@ test("a worker is killed while it stores messages: what is sent again is there o
         await sleep(50)
       }
     }
-    const web = async () => (await program.workers()).filter(({ place }) => place.startsWith("web"))
+    const web = async () => (await program.workers()).filter(({ slot }) => slot.startsWith("web"))
     const killAll = async () => {
       for (const { pid } of await web()) {
         program.kill(pid, "SIGKILL")

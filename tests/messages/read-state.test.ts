@@ -1,6 +1,7 @@
 /** How far people have read: what is unread, who is told, and what authors see of it. */
 import fc from "fast-check"
 import type { EventData } from "../../client/gateway.ts"
+import { maskOf } from "../../src/domain/core/permission-masks.ts"
 import { compareIds, shardOf } from "../../src/domain/core/snowflake.ts"
 import { countReaders, readersOf } from "../../src/domain/messages/read-state.ts"
 import { holderRule, isHeldByAll } from "../../src/domain/core/holder-rule.ts"
@@ -302,8 +303,8 @@ test("members are counted as they are looked at, whatever overrides say", async 
     const overrides = plan.overrides.map(({ target, isAllowed }) => ({
       target_id: target,
       type: members.some(({ user_id }) => user_id === target) ? ("member" as const) : ("role" as const),
-      allow: isAllowed ? [permission] : [],
-      deny: isAllowed ? [] : [permission],
+      allow: isAllowed ? maskOf([permission]) : 0,
+      deny: isAllowed ? 0 : maskOf([permission]),
     }))
     const wanted = members.filter(member => holdsIn(server, overrides, member, permission)).length
     const rule = holderRule(server, overrides, permission)

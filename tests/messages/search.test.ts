@@ -1,8 +1,9 @@
 import { idOf, shardOf } from "../../src/domain/core/snowflake.ts"
 import { operator } from "../../src/process/operator/operator.ts"
-import type { Person, Place } from "../kit/person.ts"
+import type { Person, Endpoint } from "../kit/person.ts"
 import { refusal } from "../kit/conformance.ts"
 import { sharedServer } from "../kit/seeds.ts"
+import type { Topology } from "../kit/cluster.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
@@ -17,7 +18,7 @@ const indexed = (shared: SharedCluster) =>
   })
 
 /** All that a channel's search finds, page by page. */
-async function pagesOf(person: Person, place: Place, channel: string, content: string, limit: number) {
+async function pagesOf(person: Person, place: Endpoint, channel: string, content: string, limit: number) {
   const pages: string[][] = []
   let cursor: string | null = null
   do {
@@ -254,6 +255,7 @@ test("pages go on where the one before ended; a cursor serves its own search onl
     first ??= page.next_cursor
   } while (cursor !== undefined)
   expect(pages).toEqual([["pear 6", "pear 5", "pear 4"], ["pear 3", "pear 2", "pear 1"], ["pear 0"]])
+  expect(Buffer.from(first!, "base64url").toString("latin1"), "a cursor tells no id of a message").not.toMatch(/\d{15}/)
   for (const wrong of [
     { query: "apples" },
     { query: "pears", channel_id },
@@ -302,18 +304,18 @@ const wordsOf = (below: (bound: number) => number, among: Readonly<Record<string
 }
 
 test("page by page, every hit comes once and nobody else's, whichever way it is looked for", async ({ cluster }) => {
-  const way = (search: object) => ({
+  const way = (search: NonNullable<Topology["search"]>) => ({
     steady: true,
     unbalanced: true,
     topology: { search: { gatherForMs: 5, ...search } },
   })
   const everything = 1_000_000
-  const atOnce = way({ few: everything, fewOfPhrases: everything })
+  const inOne = way({ words: { few: everything, fewOfPhrases: everything } })
   const usual = { few: 0, fewOfPhrases: 0, looks: 26, looksForPhrases: 18, step: 10 }
-  const short = { tail: 3, texts: 10, textsAtOnce: 20, mostTexts: 50 }
-  const inPieces = way({ ...usual, ...short, strangers: 3, fewPlaces: 100 })
-  const byPlaces = way({ ...usual, strangers: 1, fewPlaces: 0, places: 0 })
-  const ways = await Promise.all([atOnce, inPieces, byPlaces].map(async way => (await cluster.boot(1, way))[0]!))
+  const texts = { tail: 3, beforeIndex: 10, perStatement: 20, max: 50 }
+  const inPieces = way({ words: { ...usual, strangers: 3, fewPlaces: 100 }, texts })
+  const byPlaces = way({ words: { ...usual, strangers: 1, fewPlaces: 0, places: 0 } })
+  const ways = await Promise.all([inOne, inPieces, byPlaces].map(async way => (await cluster.boot(1, way))[0]!))
   await cluster.balanced()
   const [whole, pieces] = ways
 
@@ -684,7 +686,7 @@ test("new rows are soon sorted into the indexes, so that searches do not go thro
         (gin_metapage_info(get_raw_page('message_search_folded', 0))).n_pending_tuples::int AS folded`
     return row!.words + row!.folded
   }
-  const said = async (place: Place, content: string) => {
+  const said = async (place: Endpoint, content: string) => {
     await ada.on(place).createMessage({ channel_id: channel.id, content })
     await until(
       "it is found",

@@ -135,7 +135,7 @@ test("what was said over REST is taken back with the last socket too, wherever t
       return inbox.rest().some(({ name }) => name === "TYPING_START")
     })
     // Behind what was said from there.
-    await east.node.bus.request(west.id, "servedHomes", { shards: [] }, 5_000) // words: its name on the wire
+    await east.node.bus.request(west.id, "homeSubscriptions", { shards: [] }, 5_000)
     socket.drop()
     expect((await inbox.next("TYPING_STOP")).channel_id).toBe(channel.id)
   }

@@ -5,16 +5,17 @@
 import type { Message } from "../../src/contract/messages/messages.ts"
 import { ApiError } from "../../client/rest.ts"
 import { routes } from "../../src/contract/contract.ts"
+import type { Permission } from "../../src/contract/core/permissions.ts"
 import { limits } from "../../src/contract/core/limits.ts"
 import type { Webhook, WebhookExecution } from "../../src/contract/messages/webhooks.ts"
-import { hashSecret } from "../../src/cluster/tokens.ts"
+import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
 import { serverActor } from "../../src/actors/server.ts"
 import { readRowBody } from "../../src/runtime/row.ts"
 import { shardOf } from "../../src/domain/core/snowflake.ts"
 import type { Cluster } from "../kit/cluster.ts"
 import { refusal } from "../kit/conformance.ts"
 import { send } from "../kit/exchange.ts"
-import { clientAt, type Place } from "../kit/person.ts"
+import { clientAt, type Endpoint } from "../kit/person.ts"
 import { plantedId, plantServer, sharedServer } from "../kit/seeds.ts"
 import { expect, test, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
@@ -43,9 +44,9 @@ async function hooked(shared: SharedCluster) {
 /** Sends through a webhook without any other right. */
 const sending = ({ id, token }: Webhook) => ({
   token: token!,
-  execute: (place: Place, message: object, options: { idempotencyKey?: string } = {}) =>
+  execute: (place: Endpoint, message: object, options: { idempotencyKey?: string } = {}) =>
     clientAt(place).executeWebhook({ webhook_id: id, token: token!, ...message }, options),
-  awaited: async (place: Place, message: object, options: { idempotencyKey?: string } = {}) =>
+  awaited: async (place: Endpoint, message: object, options: { idempotencyKey?: string } = {}) =>
     (await clientAt(place).executeWebhook(
       { webhook_id: id, token: token!, wait: "true", ...message },
       options,
@@ -62,8 +63,8 @@ async function granted(shared: SharedCluster, server_id: string, owner: Cluster[
 
 /** Rows of webhooks of nobody's making, before the server's home wakes. */
 const plantWebhooks = ({ sql }: Cluster, server_id: string, channel_id: string, count: number) => sql`
-  INSERT INTO webhooks (id, server_id, channel_id, creator_id, name, token_hash, created_at)
-  SELECT id, ${server_id}, ${channel_id}, 1, 'Planted', 'x', 1704153600
+  INSERT INTO webhooks (id, server_id, channel_id, creator_id, holder_id, name, token_hash, created_at)
+  SELECT id, ${server_id}, ${channel_id}, 1, 1, 'Planted', 'x', 1704153600
   FROM unnest(${Array.from({ length: count }, () => plantedId(shardOf(server_id)))}::bigint[]) AS id`
 
 test("HOOK1: a webhook is made, read, changed and deleted; its token is shown to its creator, once", async ({
@@ -139,12 +140,14 @@ test("HOOK2: a new token replaces the one before at once, on every worker", asyn
   }
   // The server's home looks again: a worker may have found what was so a moment ago.
   const { node } = shared.west
-  const execution = { type: "executeWebhook", webhook_id, channel_id, content: "late" } as const
+  const execution = { type: "executeWebhook", webhook_id, channel_id, holder_id: ada.id, content: "late" } as const
   const hashOf = (token: string) => hashSecret(token.split(".")[2]!)
   const late = { ...execution, token_hash: hashOf(token) }
   await expect(node.ask(serverActor, server_id, late)).rejects.toMatchObject({ code: "invalid_webhook_token" })
   const elsewhere = { ...execution, channel_id: "1", token_hash: hashOf(renewed.token!) }
   await expect(node.ask(serverActor, server_id, elsewhere)).rejects.toMatchObject({ code: "unavailable" })
+  const others = { ...execution, holder_id: "1", token_hash: hashOf(renewed.token!) }
+  await expect(node.ask(serverActor, server_id, others)).rejects.toMatchObject({ code: "unavailable" })
   // Of several at once one is the last, and only its token is good.
   const made = await Promise.all(
     [shared.east, shared.west, shared.east, shared.west].map(place =>
@@ -482,6 +485,98 @@ test("nobody sends as somebody else: what a body says beyond its fields counts f
   expect(edited).toEqual({ ...made, token: null, url: null })
 })
 
+test("HOOK4: a webhook stops when the user with its token is banned or loses the right; a new token is another's", async ({
+  shared,
+}) => {
+  const { ada, lin, owner, member, server_id, channel_id } = await hooked(shared)
+  const role_id = await granted(shared, server_id, ada, lin.id)
+  const { id: webhook_id, ...made } = await member.createWebhook({ channel_id, name: "Lin's" })
+  const { execute } = sending({ ...made, id: webhook_id })
+  const refused = () => refusal(execute(shared.west, { content: "still here" }))
+  const sends = () => execute(shared.west, { content: "here" })
+  expect(await sends()).toEqual({ success: true })
+  await owner.takeRole({ server_id, member_id: lin.id, role_id })
+  expect(await refused()).toBe("webhook_suspended")
+  await owner.giveRole({ server_id, member_id: lin.id, role_id })
+  expect(await sends()).toEqual({ success: true })
+  const deny: Permission[] = ["webhooks.manage"]
+  await owner.setOverride({ channel_id, target_id: lin.id, type: "member", allow: [], deny })
+  expect(await refused()).toBe("webhook_suspended")
+  await owner.deleteOverride({ channel_id, target_id: lin.id })
+  expect(await sends()).toEqual({ success: true })
+  await owner.banUser({ server_id, user_id: lin.id })
+  expect(await refused()).toBe("webhook_suspended")
+  // The user who renews the token answers for it from then on.
+  const renewed = await owner.regenerateWebhookToken({ webhook_id })
+  expect(renewed.creator_id).toBe(lin.id)
+  expect(await sending(renewed).execute(shared.west, { content: "in good hands" })).toEqual({ success: true })
+})
+
+test("HOOK4: a webhook stops when the user with its token is kicked, by a member or by a rule", async ({ shared }) => {
+  const { ada, lin, owner, member, server_id, channel_id, execute: others } = await hooked(shared)
+  const role_id = await granted(shared, server_id, ada, lin.id)
+  const { id: webhook_id, ...made } = await member.createWebhook({ channel_id, name: "Lin's" })
+  const { execute } = sending({ ...made, id: webhook_id })
+  const comesBack = async () => {
+    const { code } = await owner.createInvite({ channel_id })
+    await member.joinByInvite({ invite_code: code })
+  }
+  const isStopped = async () => {
+    expect(await refusal(execute(shared.east, { content: "still here" }))).toBe("webhook_suspended")
+    const [row] = await shared.sql`SELECT holder_kicked FROM webhooks WHERE id = ${webhook_id}`
+    expect(row).toEqual({ holder_kicked: true })
+    expect(await others(shared.west, { content: "not me" })).toEqual({ success: true })
+  }
+  await owner.kickMember({ server_id, member_id: lin.id })
+  await isStopped()
+  await comesBack()
+  expect(await refusal(execute(shared.west, { content: "without the right" }))).toBe("webhook_suspended")
+  await owner.giveRole({ server_id, member_id: lin.id, role_id })
+  expect(await execute(shared.west, { content: "with the right" })).toEqual({ success: true })
+  // Who leaves keeps what they were given after the kick.
+  await member.regenerateWebhookToken({ webhook_id }).then(async renewed => {
+    await member.leaveServer({ server_id })
+    expect(await sending(renewed).execute(shared.east, { content: "gone" })).toEqual({ success: true })
+    await comesBack()
+    const actions = [{ action_type: "kick_user" }]
+    const rule = { name: "x", rule_type: "keyword", config: { keywords: ["badword"] }, actions }
+    await owner.createAutomodRule({ server_id, ...rule })
+    await member.createMessage({ channel_id, content: "badword" })
+    expect(await refusal(sending(renewed).execute(shared.east, { content: "gone" }))).toBe("webhook_suspended")
+  })
+})
+
+test("HOOK4: a webhook whose holder may not send takes nothing from the budget of the server's others", async ({
+  cluster,
+}) => {
+  const [place] = await cluster.boot(1, { limited: true, config: { TRUSTED_PROXIES: "127.0.0.1" } })
+  const [owner, holder] = [{ id: plantedId() }, plantedId()]
+  const { sql } = cluster
+  await sql`INSERT INTO users (id, username, created_at) VALUES (${owner.id}, 'planted_owner', 1704153600)`
+  const { server_id, channel_id } = await plantServer(cluster, { owner })
+  const secret = newSecret(48)
+  const plant = (ids: readonly string[], holder_id: string) => sql`
+    INSERT INTO webhooks (id, server_id, channel_id, creator_id, holder_id, name, token_hash, created_at)
+    SELECT id, ${server_id}, ${channel_id}, ${holder_id}, ${holder_id}, 'Planted', ${hashSecret(secret)}, 1704153600
+    FROM unnest(${ids as string[]}::bigint[]) AS id`
+  const theirs = Array.from({ length: 25 }, () => plantedId(shardOf(server_id)))
+  const other = plantedId(shardOf(server_id))
+  await plant(theirs, holder)
+  await plant([other], owner.id)
+  await sql`INSERT INTO bans VALUES (${server_id}, ${holder}, '', ${owner.id}, 1704153600)`
+  const through = (id: string, from: number) =>
+    send(place!, `/webhooks/${id}/${secret}`, {
+      route: routes.executeWebhook,
+      body: { content: "x" },
+      headers: { "x-forwarded-for": `10.9.0.${from}` },
+    })
+  // Twice what the server may send at once; each webhook's own bucket allows ten.
+  expect(theirs.length * 8).toBe(2 * limits.webhookBurstMessages)
+  const answers = await Promise.all(theirs.flatMap((id, i) => Array.from({ length: 8 }, () => through(id, i))))
+  expect(new Set(answers.map(({ code }) => code))).toEqual(new Set(["webhook_suspended"]))
+  for (let i = 0; i < 9; i++) expect((await through(other, 99)).status).toBe(200)
+})
+
 test("HOOK3: a repeat of an Idempotency-Key answers the first message, for ever, also of several at once", async ({
   shared,
 }) => {
@@ -696,8 +791,8 @@ test("a webhook whose channel takes no messages any more sends none", async ({ s
   const id = plantedId(shardOf(server_id))
   const secret = "s".repeat(64)
   await shared.sql`
-    INSERT INTO webhooks (id, server_id, channel_id, creator_id, name, token_hash, created_at)
-    VALUES (${id}, ${server_id}, ${channel_id}, ${ada.id}, 'Planted', ${hashSecret(secret)}, 1704153600)`
+    INSERT INTO webhooks (id, server_id, channel_id, creator_id, holder_id, name, token_hash, created_at)
+    VALUES (${id}, ${server_id}, ${channel_id}, ${ada.id}, ${ada.id}, 'Planted', ${hashSecret(secret)}, 1704153600)`
   const { executeWebhook } = clientAt(shared.east)
   expect(await refusal(executeWebhook({ webhook_id: id, token: secret, content: "x" }))).toBe("not_a_text_channel")
 })

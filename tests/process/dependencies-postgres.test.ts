@@ -1,7 +1,7 @@
 /** P11: PostgreSQL killed, paused, slow, full, out of connections or read-only. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, beforeAll } from "vitest"
-import { end, hangsAfter, start, suffer, type Fault, type World } from "../kit/dependencies.ts"
+import { end, hangsAfterMs, start, suffer, type Fault, type World } from "../kit/dependencies.ts"
 import { Person } from "../kit/person.ts"
 import { expect, test } from "../kit/test.ts"
 
@@ -16,7 +16,7 @@ const faults: Fault[] = [
   },
   {
     name: "PostgreSQL 2 s late",
-    begin: async ({ links }) => links.postgres.set({ delay: 1_000 }),
+    begin: async ({ links }) => links.postgres.set({ delayMs: 1_000 }),
     end: async ({ links }) => links.postgres.set({}),
   },
   {
@@ -79,7 +79,7 @@ test(
       const startedAt = performance.now()
       await expect(never.connect()).rejects.toMatchObject({ code: 1013 })
       expect(performance.now() - startedAt).toBeGreaterThan(4_000)
-      expect(performance.now() - startedAt).toBeLessThan(hangsAfter)
+      expect(performance.now() - startedAt).toBeLessThan(hangsAfterMs)
       const connected = soon.connect()
       await sleep(1_500)
       await postgres.resume()

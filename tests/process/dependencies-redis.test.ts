@@ -13,12 +13,12 @@ const faults: Fault[] = [
   },
   {
     name: "Redis 2 s late",
-    begin: async ({ links }) => links.redis.set({ delay: 1_000 }),
+    begin: async ({ links }) => links.redis.set({ delayMs: 1_000 }),
     end: async ({ links }) => links.redis.set({}),
   },
   {
     name: "Redis 0.8 s late, which is in time for each command, but not for all of a request",
-    begin: async ({ links }) => links.redis.set({ delay: 400 }),
+    begin: async ({ links }) => links.redis.set({ delayMs: 400 }),
     end: async ({ links }) => links.redis.set({}),
     serves: true,
   },

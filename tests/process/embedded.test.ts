@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process"
+import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { pbkdf2 } from "node:crypto"
 import { once } from "node:events"
 import { chmod, chown, mkdir, mkdtemp, readFile, readdir, readlink, rm, stat, writeFile } from "node:fs/promises"
@@ -62,14 +62,19 @@ async function startRedis(options: Partial<EmbeddedRedisOptions> & { dataDir: st
 }
 
 /** Another process that starts both; it ends with the test. */
-async function startBothElsewhere(dataDir: string, uid?: number): Promise<Started & { child: ChildProcess }> {
-  const child = spawn(process.execPath, ["--import", "tsx", program, dataDir], {
+async function startBothElsewhere(
+  dataDir: string,
+  { uid, wrapped = [] }: { uid?: number; wrapped?: readonly string[] } = {},
+): Promise<Started & { child: ChildProcess }> {
+  const [command, ...args] = [...wrapped, process.execPath, "--import", "tsx", program, dataDir]
+  const child = spawn(command, args, {
     stdio: ["ignore", "pipe", "pipe"],
     ...(uid !== undefined && { uid, gid: uid }),
   })
   undo.push(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
-    child.kill("SIGTERM")
+    // `unshare` passes on no SIGTERM; with it ends all that it holds.
+    child.kill(wrapped.length > 0 ? "SIGKILL" : "SIGTERM")
     await once(child, "exit")
   })
   let complaints = ""
@@ -165,6 +170,43 @@ test("a folder in use is refused, by the name of the process that has it", async
   await expect(startRedis({ dataDir })).rejects.toThrow(`in use by process ${child.pid}`)
   expect(await areAlive(theirs.pid, redis.pid)).toEqual([true, true])
 })
+
+/** A container as far as processes go: a pid means another process there, and the others are not seen. */
+const inContainer = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+const hasContainers =
+  process.platform === "linux" && isRoot && spawnSync(inContainer[0]!, [...inContainer.slice(1), "true"]).status === 0
+
+test.runIf(hasContainers)(
+  "CHILD1: a folder in use by another container is refused, and its databases go on",
+  async () => {
+    const dataDir = await folder()
+    const { postgres: theirs, redis } = await startBothElsewhere(dataDir, { wrapped: inContainer })
+    await remember(theirs.url, "theirs")
+    await expect(startPostgres({ dataDir })).rejects.toThrow(/in use by process \d+, started on/)
+    await expect(startRedis({ dataDir })).rejects.toThrow(/in use by process \d+, started on/)
+    // Their PostgreSQL looks at its pid file now and then, and would end if that were changed.
+    const pidFile = join(dataDir, "postgres", "data", "postmaster.pid")
+    expect((await readFile(pidFile, "utf8")).split("\n")[0]).toBe(String(theirs.pid))
+    expect(await remembered(theirs.url)).toEqual(["theirs"])
+    expect(await redisCommand(redis.url, client => client.ping())).toBe("PONG")
+  },
+)
+
+test.runIf(hasContainers)(
+  "CHILD1: databases that outlived the Starling of another container are not started twice",
+  async () => {
+    const dataDir = await folder()
+    const { child, postgres: theirs } = await startBothElsewhere(dataDir, { wrapped: inContainer })
+    await remember(theirs.url, "theirs")
+    // Its claim is gone, as if it had never been: only PostgreSQL itself says that it is there.
+    for (const name of ["postgres.lock", "postgres.lock.held"]) await rm(join(dataDir, name), { force: true })
+    await expect(startPostgres({ dataDir })).rejects.toThrow(/a PostgreSQL of another container runs over it/)
+    expect(await remembered(theirs.url)).toEqual(["theirs"])
+    await killNow(child)
+    const again = await startPostgres({ dataDir })
+    expect(await remembered(again.url)).toEqual(["theirs"])
+  },
+)
 
 test("CHILD1: two starts at the same moment: one wins, the other is refused", async () => {
   const dataDir = await folder()
@@ -307,7 +349,7 @@ test.runIf(isRoot && (await othersMayRead(program)))(
   async () => {
     const dataDir = await folder()
     await chown(dataDir, nobody, nobody)
-    const theirs = await startBothElsewhere(dataDir, nobody)
+    const theirs = await startBothElsewhere(dataDir, { uid: nobody })
     await remember(theirs.postgres.url, "committed")
     expect((await stat(`/proc/${theirs.postgres.pid}`)).uid).toBe(nobody)
     await killNow(theirs.child)

@@ -70,7 +70,7 @@ test(
     const simple = simpleClients(processes, 2)
     await sending.goesOn()
     const before = await processes.workers()
-    const places = before.map(({ place }) => place).toSorted()
+    const places = before.map(({ slot }) => slot).toSorted()
     expect(places).toEqual(["job 0", "web 0", "web 1", "web 2"])
 
     const bound = machineBounds()
@@ -82,7 +82,7 @@ test(
     await until(
       "every process is another",
       async () => {
-        counts.add((await processes.workers()).filter(({ place }) => place.startsWith("web")).length)
+        counts.add((await processes.workers()).filter(({ slot }) => slot.startsWith("web")).length)
         return replaced() || processes.stderr().slice(saidBefore).includes("not every process was replaced")
       },
       { timeoutMs: 150_000, everyMs: 200 },
@@ -95,7 +95,7 @@ test(
     await simple.end()
 
     const after = await processes.workers()
-    expect(after.map(({ place }) => place).toSorted()).toEqual(places)
+    expect(after.map(({ slot }) => slot).toSorted()).toEqual(places)
     expect(after.filter(({ pid }) => before.some(one => one.pid === pid))).toEqual([])
     expect(counts).toEqual(new Set([3, 4]))
     const [living] = await cluster.sql<{ n: number; owners: number }[]>`

@@ -284,7 +284,7 @@ test("a table that is held while it is migrated: those who come later have their
   await database.sql
     .begin(async reading => {
       await reading`SELECT FROM messages LIMIT 1`
-      const migrating = migrate(database.url, files, { lockWait: 100, lockPause: 10 })
+      const migrating = migrate(database.url, files, { lockWaitMs: 100, lockPauseMs: 10 })
       migrating.finally(() => (outcome.isOver = true)).catch(() => {})
       // It comes, gives up, and comes again.
       for (let wasWaiting = false; waited < 2 && !outcome.isOver;) {

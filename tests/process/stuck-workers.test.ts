@@ -21,7 +21,7 @@ test(
     // The inspector, through which a running process can be made to loop, listens on a port above
     // this one.
     const program = await cluster.processes(3, { NODE_OPTIONS: `--inspect-port=${await freePort()}` })
-    const at = async (place: string) => (await program.workers()).find(worker => worker.place === place)?.pid
+    const at = async (slot: string) => (await program.workers()).find(worker => worker.slot === slot)?.pid
     const stuckCount = async () => (await program.metrics()).get("starling_processes_stuck_total")
 
     const [paused, looping, well] = [(await at("web 0"))!, (await at("web 1"))!, (await at("web 2"))!]

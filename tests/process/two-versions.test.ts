@@ -97,12 +97,12 @@ test(
 
       // A worker of the new version goes: what it owned is handed to the old one's workers, too.
       const before = await ownedBy()
-      const victim = (await fresh.workers()).find(({ place }) => place === "web 1")!
+      const victim = (await fresh.workers()).find(({ slot }) => slot === "web 1")!
       fresh.kill(victim.pid, "SIGTERM")
       await until(
         "its place is filled again",
         async () => {
-          const now = (await fresh.workers()).find(({ place }) => place === "web 1")
+          const now = (await fresh.workers()).find(({ slot }) => slot === "web 1")
           return now !== undefined && now.pid !== victim.pid
         },
         slowly,

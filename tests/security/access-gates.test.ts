@@ -30,7 +30,7 @@ test("checks run in their order: address, access token, whose token, limits, sha
   const ada = await shared.person("ada", east)
   const [from, blocked] = [newAddress(), newAddress()]
   const secret = newSecret(24)
-  const asked = { name: "gates", token_hash: hashSecret(secret), mode: "none", scopes: [], lasts: null } as const
+  const asked = { name: "gates", token_hash: hashSecret(secret), mode: "none", scopes: [], lastsSeconds: null } as const
   const id = await operator.accessTokens.create(asked)
   await operator.block(blocked)
   const code = async (from: string, sending?: Sending) => (await send(east, path, post(from, sending))).code
@@ -76,7 +76,7 @@ test("a request that fails at the access token, or at its own token, counts agai
     token_hash: hashSecret("x"),
     mode: "none",
     scopes: [],
-    lasts: null,
+    lastsSeconds: null,
   })
   await until("gated", async () => (await send(west, path, post(newAddress()))).code === "access_token_required")
   expect(await spent({})).toEqual({ scope: "ip", cost: 1 })

@@ -7,7 +7,7 @@ import { routes } from "../../src/contract/contract.ts"
 import type { Route } from "../../src/contract/core/registry.ts"
 import { checkReply } from "../kit/conformance.ts"
 import { send, type Answer } from "../kit/exchange.ts"
-import type { Person, Place } from "../kit/person.ts"
+import type { Person, Endpoint } from "../kit/person.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 
@@ -35,7 +35,7 @@ interface Scene {
   person: Person
   ids: Record<string, string>
 }
-let place: Place
+let place: Endpoint
 let scene: Scene
 // Of each test's own: what is asked for at random may end sessions and change names.
 test.beforeEach(async ({ shared }) => {

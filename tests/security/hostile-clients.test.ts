@@ -8,7 +8,7 @@ import { deflateSync } from "node:zlib"
 import { describe } from "vitest"
 import { openLink } from "../chaos/proxy.ts"
 import type { Worker } from "../kit/cluster.ts"
-import type { Person, Place } from "../kit/person.ts"
+import type { Person, Endpoint } from "../kit/person.ts"
 import { closedWith, identified, open, Raw } from "../kit/raw.ts"
 import { expect, test } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
@@ -62,7 +62,7 @@ class Wire {
   readonly ended: Promise<void>
   isEnded = false
 
-  constructor({ url }: Place) {
+  constructor({ url }: Endpoint) {
     this.socket = connect(Number(new URL(url).port), "127.0.0.1")
     this.socket.on("error", () => {})
     this.socket.on("data", piece => (this.received = Buffer.concat([this.received, piece])))
@@ -89,7 +89,7 @@ class Wire {
 }
 
 /** Upgraded, and HELLO is there. */
-async function upgraded(place: Place, headers?: readonly string[]): Promise<Wire> {
+async function upgraded(place: Endpoint, headers?: readonly string[]): Promise<Wire> {
   const wire = new Wire(place)
   wire.write(upgradeLines(headers))
   await wire.hears('{"op":10')
@@ -98,7 +98,7 @@ async function upgraded(place: Place, headers?: readonly string[]): Promise<Wire
 const heartbeat = '{"op":1}'
 const ack = '{"op":11}'
 /** Somebody else is served as ever. */
-async function expectServed(place: Place, person: Person): Promise<void> {
+async function expectServed(place: Endpoint, person: Person): Promise<void> {
   const raw = await identified(place, person.token)
   raw.say({ op: 1 })
   await raw.op(11)
@@ -235,7 +235,7 @@ test("a flood of pings and pongs is answered or cut, and others are served meanw
 
 describe("a client that never reads is closed before much is kept for it", () => {
   test.for([false, true])("identified: %s", { timeout: 60_000 }, async (isIdentified, { cluster }) => {
-    const [worker] = await cluster.boot(1, { topology: { gateway: { socketBudgetBytes: 64 * 1024 } } })
+    const [worker] = await cluster.boot(1, { topology: { gateway: { sockets: { budgetBytes: 64 * 1024 } } } })
     const ada = await cluster.person("ada")
     const wire = await upgraded(worker!)
     if (isIdentified) {
@@ -364,7 +364,10 @@ describe("with limits", () => {
   })
 
   test("voice signals beyond theirs are ignored, and count against nothing else", async ({ cluster }) => {
-    const [worker] = await cluster.boot(1, { limited: true, topology: { gateway: { signalsPerMinute: 30 } } })
+    const [worker] = await cluster.boot(1, {
+      limited: true,
+      topology: { gateway: { frames: { signalsPerMinute: 30 } } },
+    })
     const ada = await cluster.person("ada")
     const raw = await identified(worker!, ada.token)
     floods(raw, 30, { op: 26, d: {} })
@@ -373,6 +376,29 @@ describe("with limits", () => {
     floods(raw, 100, { op: 8, d: {} })
     await acked(raw)
     raw.close()
+  })
+
+  test("heartbeats, frames that are ignored, pings and pongs have their bound, too: one more closes with 4008", async ({
+    cluster,
+  }) => {
+    const [worker] = await cluster.boot(1, { limited: true, topology: { gateway: { frames: { allPerMinute: 40 } } } })
+    const acks = (wire: Wire) => wire.text.split(ack).length - 1
+    for (const [kind, content] of [
+      [opcode.text, heartbeat],
+      [opcode.text, "null"],
+      [opcode.ping, ""],
+      [opcode.pong, ""],
+    ] as const) {
+      const wire = await upgraded(worker!)
+      const each = frame(kind, content)
+      wire.write(Buffer.concat(Array.from({ length: 38 }, () => each)))
+      wire.write(frame(opcode.text, heartbeat))
+      await until("all are taken", () => acks(wire) === (content === heartbeat ? 39 : 1))
+      wire.write(Buffer.concat(Array.from({ length: 1_000 }, () => each)))
+      await wire.ended
+      expect(wire.text.endsWith(closedWith("rate_limited").reason)).toBe(true)
+      expect(acks(wire)).toBe(content === heartbeat ? 40 : 1)
+    }
   })
 
   test("what compressed frames hold is bounded, heartbeats included", async ({ cluster }) => {

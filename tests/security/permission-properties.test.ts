@@ -7,6 +7,7 @@
  *       a role gave it to them, took it from them or deleted it.
  *   P3  Nobody rises by their own acts, or touches whom or what ranks as high as they do.
  */
+import type { Actor } from "../../src/domain/accounts/accounts.ts"
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { attachmentPath } from "../../src/domain/messages/attachments.ts"
@@ -20,12 +21,16 @@ import { newChannel } from "../../src/actors/communities/channel-list.ts"
 import { Failure } from "../../src/contract/core/errors.ts"
 import { permissionNames, type Permission } from "../../src/contract/core/permissions.ts"
 import type { Role, RoleInput, RolePatch } from "../../src/contract/communities/roles.ts"
+import { includes, maskOf, namesIn } from "../../src/domain/core/permission-masks.ts"
 import type { Override } from "../../src/domain/core/overrides.ts"
 import { holdsIn, holdsNow } from "../../src/domain/core/permissions.ts"
 import { newMember, type RoleState, type ServerState, newServerState } from "../../src/domain/communities/servers.ts"
 import type { ChannelState } from "../../src/domain/core/channels.ts"
 import { Facts } from "../../src/domain/core/facts.ts"
 import { memberFacts } from "../../src/actors/shared/member-facts.ts"
+
+/** The account as others see it. */
+const accountOf = (id: string): Actor => ({ id, username: "x", bot: false, badges: [] })
 
 const everyone = "1"
 /** At first. */
@@ -56,7 +61,7 @@ interface Act {
 const commands = {
   ...roleCommands,
   ...overrideCommands,
-  ...membershipCommands(() => undefined),
+  ...membershipCommands(() => undefined, { needs: [], effects: () => ({ apply() {}, write: [] }) }),
   ...memberCommands,
   ...serverSettingsCommands,
 }
@@ -90,11 +95,14 @@ const ofRoles: fc.Arbitrary<Act["does"]> = fc.oneof(
     }),
   number.map(at => (server: ServerState) => ["deleteRole", { role_id: roleAt(server, at) }] as const),
   fc.record({ at: number, member_id: user }).map(({ at, member_id }) => (server: ServerState) => {
-    return ["giveRole", { member_id, role_id: roleAt(server, at) }] as const
+    return ["giveRole", { member_id, role_id: roleAt(server, at), shown: accountOf(member_id) }] as const
   }),
   fc.record({ at: number, member_id: user }).map(({ at, member_id }) => (server: ServerState) => {
     const { roles = [] } = memberFacts.of(server).get(member_id) ?? {}
-    return ["takeRole", { member_id, role_id: roles[at % Math.max(1, roles.length)] ?? everyone }] as const
+    return [
+      "takeRole",
+      { member_id, role_id: roles[at % Math.max(1, roles.length)] ?? everyone, shown: accountOf(member_id) },
+    ] as const
   }),
   fc
     .record({ channel_id, to: fc.oneof(number, user), allow: some, deny: some })
@@ -119,7 +127,7 @@ const ofMembers: fc.Arbitrary<Act["does"]> = fc.oneof(
   user.map(member_id => () => ["kick", { member_id }] as const),
   user.map(target_id => () => ["ban", { target_id, username: "x", reason: "", days: 0 }] as const),
   fc.record({ member_id: user, patch }).map(({ member_id, patch }) => () => {
-    return ["editMember", { member_id, target: { id: member_id, username: "x", badges: [] }, patch }] as const
+    return ["editMember", { member_id, target: accountOf(member_id), patch }] as const
   }),
   fc.constant(() => ["leave", {}] as const),
   user.map(id => () => ["transferServer", { heir: { id, mayOwn: true }, isFull: false }] as const),
@@ -195,7 +203,7 @@ function begin(from: Beginning): ServerState {
   for (const { channel_id, to, allow, deny } of from.overrides) {
     const target_id = typeof to === "number" ? roleAt(server, to) : to
     const others = (server.overrides.get(channel_id) ?? []).filter(one => one.target_id !== target_id)
-    const flags = (names: Permission[]) => names.filter(name => name !== "administrator")
+    const flags = (names: Permission[]) => maskOf(names.filter(name => name !== "administrator"))
     const type = typeof to === "number" ? "role" : "member"
     server.overrides.set(channel_id, [...others, { target_id, type, allow: flags(allow), deny: flags(deny) }])
   }
@@ -220,8 +228,8 @@ function held(server: ServerState, user: string, channel?: string): ReadonlySet<
     overrides.filter(({ target_id }) => target_id === user),
   ]
   for (const layer of layers) {
-    for (const { deny } of layer) for (const name of deny) has.delete(name)
-    for (const { allow } of layer) for (const name of allow) has.add(name)
+    for (const { deny } of layer) for (const name of namesIn(deny)) has.delete(name)
+    for (const { allow } of layer) for (const name of namesIn(allow)) has.add(name)
   }
   return has
 }
@@ -280,9 +288,9 @@ function perform(server: ServerState, table: Commands, { who, does }: Act): stri
   let effects: Effects<ServerState, unknown>
   try {
     effects = (table[name] as Turn).turn(
-      { state, home: server, now, newId: () => `${++ids}`, linkTo: attachmentPath },
+      { state, home: server, now, newId: () => `${++ids}`, write: () => {}, linkTo: attachmentPath },
       { user: who, ...input },
-    )
+    ) as Effects<ServerState, unknown>
   } catch (error) {
     if (error instanceof Failure) return undefined
     throw error
@@ -315,8 +323,8 @@ function newlyFree(before: ServerState, after: ServerState, channel: string, tar
   const of = (server: ServerState) => server.overrides.get(channel)?.find(({ target_id }) => target_id === target)
   const [old, now] = [of(before), of(after)]
   return [
-    ...(now?.allow ?? []).filter(name => !old?.allow.includes(name)),
-    ...(old?.deny ?? []).filter(name => !now?.deny.includes(name)),
+    ...namesIn(now?.allow ?? 0).filter(name => !old || !includes(old.allow, name)),
+    ...namesIn(old?.deny ?? 0).filter(name => !now || !includes(now.deny, name)),
   ]
 }
 
@@ -359,7 +367,7 @@ function breachesOfHolding(before: ServerState, after: ServerState, who: string,
     for (const place of places) {
       const could = held(before, user, place)
       const says = (server: ServerState, role: string, side: "allow" | "deny", name: Permission) =>
-        server.overrides.get(place ?? "")?.some(one => one.target_id === role && one[side].includes(name)) === true
+        server.overrides.get(place ?? "")?.some(one => one.target_id === role && includes(one[side], name)) === true
       const grants = (names: Iterable<Permission>, name: Permission) =>
         [...names].some(granted => granted === name || granted === "administrator")
       const isRight = (name: Permission): boolean =>
@@ -529,7 +537,7 @@ const createsAnything: Commands = {
   createRole: {
     turn: (context: Parameters<Turn["turn"]>[0], input: { role: RoleInput }) => {
       const { turn } = commands.createRole as unknown as Turn
-      const { apply, ...effects } = turn(context, { ...input, role: {} })
+      const { apply, ...effects } = turn(context, { ...input, role: {} }) as Effects<ServerState, unknown>
       const { id } = effects.reply as Role
       const permissions = new Set(Object.keys(input.role.permissions ?? {}) as Permission[])
       return {

@@ -1,15 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { inject } from "vitest"
 import { routes } from "../../src/contract/contract.ts"
-import { labelOf } from "../../src/contract/core/limits.ts"
+import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
+import { labelOf, limits } from "../../src/contract/core/limits.ts"
+import { shardOf } from "../../src/domain/core/snowflake.ts"
 import type { Route } from "../../src/contract/core/registry.ts"
 import { refusal } from "../kit/conformance.ts"
 import { send, type Answer } from "../kit/exchange.ts"
 import { checkLimits } from "../kit/limit-property.ts"
 import type { Worker } from "../kit/cluster.ts"
-import type { Place } from "../kit/person.ts"
+import type { Endpoint } from "../kit/person.ts"
 import { closedWith, identified, open } from "../kit/raw.ts"
-import { sharedServer } from "../kit/seeds.ts"
+import { plantedId, plantServer, sharedServer } from "../kit/seeds.ts"
 import { expect, testWith } from "../kit/test.ts"
 
 /** The client that the proxy names: each test comes from addresses of its own. */
@@ -20,6 +22,7 @@ const test = testWith({
     TRUSTED_PROXIES: "127.0.0.1",
     STARLING_RATE_LIMIT_BYPASS_SECRET: bypassSecret,
     STARLING_RATE_LIMITS: JSON.stringify({
+      "POST /auth/verify-email": { requests: 2, seconds: 3600 },
       "POST /version/negotiate": { requests: 2, seconds: 0.6, burst: 1, caps: [{ requests: 5, seconds: 3600 }] },
     }),
   },
@@ -31,7 +34,7 @@ const password = "Correct-Horse-9"
 /**
  * Registers from an address of its own: three registrations a minute are all that one address has.
  */
-async function register(place: Place, username: string): Promise<string> {
+async function register(place: Endpoint, username: string): Promise<string> {
   const { body } = await send(place, "/api/v1/auth/register", {
     route: routes.register,
     body: { username, email: `${username}@example.com`, password },
@@ -43,7 +46,7 @@ async function register(place: Place, username: string): Promise<string> {
 const figures = ({ headers }: Answer) => ({
   limit: Number(headers.get("x-ratelimit-limit")),
   remaining: Number(headers.get("x-ratelimit-remaining")),
-  resetAfter: Number(headers.get("x-ratelimit-reset-after")),
+  resetAfterSeconds: Number(headers.get("x-ratelimit-reset-after")),
   reset: Number(headers.get("x-ratelimit-reset")),
   scope: headers.get("x-ratelimit-scope"),
   bucket: headers.get("x-ratelimit-bucket"),
@@ -69,13 +72,13 @@ test("every counted answer says how much is left; the refusal says when to come 
 
   const refused = await attempt()
   expect(refused).toMatchObject({ status: 429, code: "rate_limited" })
-  const { resetAfter, reset, ...rest } = figures(refused)
+  const { resetAfterSeconds, reset, ...rest } = figures(refused)
   expect(rest).toEqual({ limit: 5, remaining: 0, scope: "route", bucket: [...buckets][0] })
-  expect(resetAfter).toBeGreaterThan(50)
-  expect(Math.abs(reset - Date.now() / 1000 - resetAfter)).toBeLessThan(5)
-  expect(refused.headers.get("retry-after")).toBe(String(Math.floor(resetAfter) + 1))
+  expect(resetAfterSeconds).toBeGreaterThan(50)
+  expect(Math.abs(reset - Date.now() / 1000 - resetAfterSeconds)).toBeLessThan(5)
+  expect(refused.headers.get("retry-after")).toBe(String(Math.floor(resetAfterSeconds) + 1))
   expect(refused.headers.has("x-ratelimit-global")).toBe(false)
-  const union = { message: "You are being rate limited", retry_after: resetAfter, global: false, scope: "route" }
+  const union = { message: "You are being rate limited", retry_after: resetAfterSeconds, global: false, scope: "route" }
   expect(refused.body).toEqual({ ...union, error: { code: 429, ...union } })
 })
 
@@ -166,7 +169,7 @@ test("what no route limits meets the user's or the address's bucket; a refused r
   expect(accepted).toBe(80)
   expect(figures(refused)).toMatchObject({ limit: 80, remaining: 0, scope: "ip" })
   // The window slides from the first request that was accepted, not from the last that was refused.
-  expect(figures(refused).resetAfter).toBeLessThan(60)
+  expect(figures(refused).resetAfterSeconds).toBeLessThan(60)
   expect((await send(shared.west, "/api/v1/version", { headers: { "x-forwarded-for": newAddress() } })).status).toBe(
     200,
   )
@@ -192,7 +195,8 @@ test("a hundred failed tokens of one address are enough, over REST and the gatew
   const config = { STARLING_RATE_LIMITS: JSON.stringify({ global: wide, ip: wide }) }
   const [east, west] = (await cluster.boot(2, { limited: true, config })) as [Worker, Worker]
   const ada = await cluster.person("ada")
-  const ask = (token: string, place: Place = east) => send(place, "/api/v1/users/@me", { route: routes.getMe, token })
+  const ask = (token: string, place: Endpoint = east) =>
+    send(place, "/api/v1/users/@me", { route: routes.getMe, token })
   const identify = async (place: Worker, token: string) => {
     const raw = await open(place)
     raw.say({ op: 2, d: { token } })
@@ -211,7 +215,7 @@ test("a hundred failed tokens of one address are enough, over REST and the gatew
       const refused = await ask(token, place)
       expect(refused).toMatchObject({ status: 429, code: "too_many_failed_tokens" })
       expect(figures(refused)).toMatchObject({ limit: 100, remaining: 0, scope: "ip" })
-      expect(figures(refused).resetAfter).toBeGreaterThan(30)
+      expect(figures(refused).resetAfterSeconds).toBeGreaterThan(30)
     }
     expect(await identify(place, bad(2))).toEqual(closedWith("rate_limited"))
   }
@@ -325,7 +329,7 @@ test("every route with a limit of its own answers with that limit's figures", as
   }
 })
 
-const bypass = { limit: 999_999, remaining: 999_999, resetAfter: 60, scope: "bypass", bucket: "bypass" }
+const bypass = { limit: 999_999, remaining: 999_999, resetAfterSeconds: 60, scope: "bypass", bucket: "bypass" }
 
 test("administrators are not limited; others with the same tier are", async ({ shared }) => {
   const [root, ada] = [shared.newName("root"), shared.newName("ada")]
@@ -384,7 +388,7 @@ test("limits of the configuration: a client that waits as long as Retry-After sa
   const capped = await ask()
   expect(capped.code).toBe("rate_limited")
   expect(figures(capped)).toMatchObject({ limit: 5, remaining: 0, scope: "route" })
-  expect(figures(capped).resetAfter).toBeGreaterThan(3590)
+  expect(figures(capped).resetAfterSeconds).toBeGreaterThan(3590)
 })
 
 test("an address of IPv6 is its /64, one of IPv4 is itself however it is written", async ({ shared }) => {
@@ -397,6 +401,26 @@ test("an address of IPv6 is its /64, one of IPv4 is itself however it is written
   const address = newAddress()
   expect(await ask(address)).toBe(79)
   expect(await ask(`::ffff:${address}`)).toBe(78)
+})
+
+test("P16: a thousand /64 of one /48 get sixteen times what one has, all workers together; another /48 is served", async ({
+  shared,
+}) => {
+  const ask = async (net: string, i: number) => {
+    const from = `2001:db8:${net}:${(((i & 255) << 8) | (i >> 8)).toString(16)}::1`
+    const { status } = await send(i % 2 ? shared.east : shared.west, "/api/v1/auth/verify-email", {
+      method: "POST",
+      body: { token: "no token" },
+      headers: { "x-forwarded-for": from },
+    })
+    return status
+  }
+  const statuses: number[] = []
+  for (let i = 0; i < 1_000; i += 50)
+    statuses.push(...(await Promise.all(Array.from({ length: 50 }, (_, j) => ask("8", i + j)))))
+  const asMany = (status: number) => statuses.filter(one => one === status).length
+  expect([asMany(401), asMany(429)]).toEqual([32, 968])
+  expect(await ask("9", 1)).toBe(401)
 })
 
 test("requests that are not let in count for their address, like those of nobody", async ({ shared }) => {
@@ -426,4 +450,64 @@ test("pictures of codes: so many of an address, whatever they say", async ({ sha
   expect(refused.status).toBe(429)
   expect(figures(refused)).toMatchObject({ limit: 25, remaining: 0, scope: "ip" })
   expect((await ask(newAddress(), 26)).status).toBe(200)
+})
+
+test("all webhooks of a server share one budget, from however many addresses they are used", async ({ shared }) => {
+  const owner = { id: plantedId(), username: shared.newName("ada") }
+  await shared.sql`INSERT INTO users (id, username, created_at) VALUES (${owner.id}, ${owner.username}, 1704153600)`
+  const { server_id, channel_id } = await plantServer(shared, { owner })
+  const ids = Array.from({ length: 25 }, () => plantedId(shardOf(server_id)))
+  const secret = newSecret(48)
+  await shared.sql`
+    INSERT INTO webhooks (id, server_id, channel_id, creator_id, holder_id, name, token_hash, created_at)
+    SELECT id, ${server_id}, ${channel_id}, ${owner.id}, ${owner.id}, 'Planted', ${hashSecret(secret)}, 1704153600
+    FROM unnest(${ids}::bigint[]) AS id`
+  const post = (i: number) =>
+    send(i % 2 === 0 ? shared.east : shared.west, `/webhooks/${ids[i % ids.length]!}/${secret}`, {
+      route: routes.executeWebhook,
+      body: { content: `${i}` },
+      headers: { "x-forwarded-for": newAddress() },
+    })
+  const startedAtMs = Date.now()
+  // Eight of each webhook: its own bucket allows ten.
+  const answers = await Promise.all(Array.from({ length: 8 * ids.length }, (_, i) => post(i)))
+  const passed = answers.filter(({ status }) => status === 200).length
+  const { webhookBurstMessages: burst, webhookMessagesPerSecond: perSecond } = limits
+  expect(passed).toBeGreaterThanOrEqual(burst)
+  expect(passed).toBeLessThanOrEqual(burst + Math.ceil(((Date.now() - startedAtMs) / 1_000) * perSecond))
+  const refused = answers.filter(({ status }) => status === 429)
+  expect(passed + refused.length).toBe(answers.length)
+  for (const { code, headers, body } of refused) {
+    expect(code).toBe("rate_limited")
+    expect(body).toMatchObject({ scope: "webhook", global: false })
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0)
+  }
+})
+
+test("changes of who views channels have a budget of the server, for all who manage it; other changes do not count", async ({
+  shared,
+}) => {
+  const token = await register(shared.east, shared.newName("ada"))
+  const call = (route: Route, path: string, body: unknown, on = shared.east) =>
+    send(on, path, {
+      route,
+      body: body as Record<string, unknown>,
+      token,
+      headers: { "x-forwarded-for": newAddress() },
+    })
+  const { body: made } = await call(routes.createServer, "/api/v1/servers", { name: "Many" })
+  const { id } = made as { id: string }
+  const answers = await Promise.all(
+    Array.from({ length: 48 }, (_, i) => {
+      const permissions = { "channels.view": i % 2 === 1, "messages.read": true }
+      const worker = i % 4 < 2 ? shared.east : shared.west
+      return call(routes.editRole, `/api/v1/servers/${id}/roles/${id}`, { permissions }, worker)
+    }),
+  )
+  const refused = answers.filter(({ status }) => status === 429)
+  expect(answers.length - refused.length).toBeGreaterThanOrEqual(20)
+  expect(refused[0]?.body).toMatchObject({ retry_after: expect.any(Number), global: false, scope: "resource" })
+  expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThanOrEqual(1)
+  const other = await call(routes.editRole, `/api/v1/servers/${id}/roles/${id}`, { color: "#123456" })
+  expect(other.status).toBe(200)
 })

@@ -8,7 +8,7 @@ import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
 import type { NewAccessToken } from "../../src/storage/service/access-tokens.ts"
 import { send, type Sending } from "../kit/exchange.ts"
 import { attentive, operatorOf } from "../kit/operator.ts"
-import { clientAt, type Person, type Place } from "../kit/person.ts"
+import { clientAt, type Person, type Endpoint } from "../kit/person.ts"
 import { identified } from "../kit/raw.ts"
 import { plantServer } from "../kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
@@ -24,7 +24,7 @@ async function newToken({ accessTokens }: ReturnType<typeof operatorOf>, asked: 
     token_hash: hashSecret(secret),
     mode: "none",
     scopes: [],
-    lasts: null,
+    lastsSeconds: null,
     ...asked,
   })
   return { id: id!, secret }
@@ -35,8 +35,8 @@ const gated = "/api/v1/users/@me"
 const withToken = (secret: string, from?: string): Sending => ({
   headers: { "x-api-access-token": secret, ...(from !== undefined && { "x-forwarded-for": from }) },
 })
-const codeAt = async (place: Place, sending: Sending = {}) => (await send(place, gated, sending)).code
-const places = (shared: SharedCluster): Place[] => [shared.east, shared.west]
+const codeAt = async (place: Endpoint, sending: Sending = {}) => (await send(place, gated, sending)).code
+const places = (shared: SharedCluster): Endpoint[] => [shared.east, shared.west]
 const everywhere = (shared: SharedCluster, sending: Sending, code: string) =>
   until(`everywhere ${code}`, async () =>
     (await Promise.all(places(shared).map(place => codeAt(place, sending)))).every(each => each === code),
@@ -160,7 +160,7 @@ test("one of several can be revoked, and an expired one does not let requests in
   expect(await codeAt(shared.east, withToken(second.secret))).toBe("authentication_required")
 
   // Its time is over, and nothing else happens: that the clock goes on opens nothing.
-  const short = await newToken(operator, { lasts: 1 })
+  const short = await newToken(operator, { lastsSeconds: 1 })
   await operator.accessTokens.revoke(second.id)
   await everywhere(shared, withToken(short.secret), "invalid_access_token")
   await everywhere(shared, {}, "access_token_required")

@@ -1,9 +1,9 @@
 /** Addresses that an operator has blocked: over REST, at the gateway, and on open connections. */
 import { routes } from "../../src/contract/contract.ts"
-import { mostBlocks } from "../../src/domain/service/address-blocks.ts"
+import { maxBlocks } from "../../src/domain/service/address-blocks.ts"
 import { send } from "../kit/exchange.ts"
 import { attentive, operatorOf } from "../kit/operator.ts"
-import type { Place } from "../kit/person.ts"
+import type { Endpoint } from "../kit/person.ts"
 import { closedWith, identified, open, Raw } from "../kit/raw.ts"
 import { expect, testWith } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
@@ -15,13 +15,13 @@ let addresses = 0
 const newAddress = () => `198.18.0.${++addresses}`
 const from = (address: string) => ({ headers: { "x-forwarded-for": address } })
 
-const isRefused = async (place: Place, address: string) =>
+const isRefused = async (place: Endpoint, address: string) =>
   (await send(place, "/health", from(address))).code === "address_blocked"
-const refused = (places: readonly Place[], address: string) =>
+const refused = (places: readonly Endpoint[], address: string) =>
   until(`${address} is refused`, async () =>
     (await Promise.all(places.map(place => isRefused(place, address)))).every(Boolean),
   )
-const letIn = (places: readonly Place[], address: string) =>
+const letIn = (places: readonly Endpoint[], address: string) =>
   until(`${address} is let in`, async () =>
     (await Promise.all(places.map(place => isRefused(place, address)))).every(isSo => !isSo),
   )
@@ -172,18 +172,18 @@ test("while PostgreSQL says nothing, what was blocked stays blocked, and nobody 
   await letIn([worker!], bad)
 })
 
-test(`${mostBlocks} blocks are the most, and they cost a request next to nothing`, async ({ cluster }) => {
+test(`${maxBlocks} blocks are the most, and they cost a request next to nothing`, async ({ cluster }) => {
   const operator = operatorOf(cluster)
   await cluster.sql`
     INSERT INTO address_blocks (address, blocked_at)
-    SELECT '10.0.0.0'::inet + n, 1704153600 FROM generate_series(1, ${mostBlocks - 1}) AS n`
+    SELECT '10.0.0.0'::inet + n, 1704153600 FROM generate_series(1, ${maxBlocks - 1}) AS n`
   expect(await operator.block("203.0.113.0/24")).toBe(true)
   expect(await operator.block("203.0.114.0/24")).toBe(false)
   // Known already.
   expect(await operator.block("203.0.113.0/24", 3_600)).toBe(true)
   const [worker] = await cluster.boot(1, { config, topology: attentive })
   expect(await isRefused(worker!, "10.0.0.1")).toBe(true)
-  expect(await isRefused(worker!, `10.0.${(mostBlocks - 1) >> 8}.${(mostBlocks - 1) & 255}`)).toBe(true)
+  expect(await isRefused(worker!, `10.0.${(maxBlocks - 1) >> 8}.${(maxBlocks - 1) & 255}`)).toBe(true)
   expect(await isRefused(worker!, "203.0.113.9")).toBe(true)
   expect(await isRefused(worker!, "203.0.114.9")).toBe(false)
   await cluster.sql`UPDATE address_blocks SET expires_at = 1 WHERE address = '10.0.0.1'`

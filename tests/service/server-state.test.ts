@@ -6,14 +6,14 @@ import type { Cluster, Worker } from "../kit/cluster.ts"
 import { refusal } from "../kit/conformance.ts"
 import { send } from "../kit/exchange.ts"
 import { attentive, operatorOf } from "../kit/operator.ts"
-import { clientAt, type Place } from "../kit/person.ts"
+import { clientAt, type Endpoint } from "../kit/person.ts"
 import { closedWith, identified, open, Raw } from "../kit/raw.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-const stateOf = async (place: Place) => (await clientAt(place).getStatus({})).state
-const reached = (places: readonly Place[], state: string) =>
+const stateOf = async (place: Endpoint) => (await clientAt(place).getStatus({})).state
+const reached = (places: readonly Endpoint[], state: string) =>
   until(`every worker is ${state}`, async () => (await Promise.all(places.map(stateOf))).every(one => one === state))
 const statuses = (raw: Raw) => raw.frames.filter(({ op }) => op === 12).map(({ d }) => d)
 const sessionOf = (raw: Raw) => (raw.frames.find(({ t }) => t === "READY")!.d as { session_id: string }).session_id
@@ -162,16 +162,12 @@ test("an announcement that is taken back in time closes nobody", async ({ cluste
   expect(await kept.ended).toEqual(closedWith("server_shutdown"))
 })
 
-test("a client whose version is older than the oldest welcome one is closed with 4015", async ({ cluster }) => {
+test("the gateway closes nobody for their client's version: REST says what is too old", async ({ cluster }) => {
   const [worker] = await cluster.boot(1, { config: { STARLING_MIN_CLIENT_VERSION: "a.1.0-49" } })
   const ada = await cluster.person("ada")
-  const identify = (properties: unknown, token = ada.token) =>
-    new Raw(worker!, { first: { op: 2, d: { token, properties } } })
-  for (const client_version of ["a.1.0-48", "A.1.0-1", " a.1.0-48 "]) {
-    expect(await identify({ client_version }).ended).toEqual(closedWith("version_outdated"))
-    expect(await identify({ client_version }, "nonsense").ended).toEqual(closedWith("version_outdated"))
-  }
-  for (const client_version of ["a.1.0-49", "a.1.1-1", "b.1.0-1", "1.0", "", 48, null, ["a.1.0-48"], undefined]) {
+  const identify = (properties: unknown) => new Raw(worker!, { first: { op: 2, d: { token: ada.token, properties } } })
+  const versions = ["a.1.0-48", "A.1.0-1", "a.1.0-49", "b.1.0-1", "1.0", "", 48, null, ["a.1.0-48"], undefined]
+  for (const client_version of versions) {
     const raw = identify({ client_version, os: "linux" })
     await raw.event("READY")
     raw.close()
@@ -184,7 +180,10 @@ describe("a worker that leaves", () => {
   }) => {
     // Several waves, over a second or so.
     const sessions = 700
-    const [east, west] = (await cluster.boot(2, { topology: { gateway: { drainRate: 500 } } })) as [Worker, Worker]
+    const [east, west] = (await cluster.boot(2, { topology: { gateway: { drain: { perSecond: 500 } } } })) as [
+      Worker,
+      Worker,
+    ]
     const { channel, ada, lin } = await cluster.seed(sharedServer)
     const before: Raw[] = []
     for (let i = 0; i < sessions; i += 50)

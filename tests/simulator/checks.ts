@@ -28,7 +28,7 @@ export function breaches(history: History, outcome: Outcome): Oddity[] {
     ...lostOrDoubled(history, outcome),
     ...outOfOrder(history, outcome),
     ...streams(history, outcome),
-    ...afterLeaving(history),
+    ...afterBarriers(history),
     ...unfitting(outcome),
     ...misinformed(history, outcome),
   ]
@@ -109,21 +109,13 @@ function* outOfOrder(history: History, { made }: Outcome): Iterable<Oddity> {
 
 /** P2, P3, P5: what a session was sent of a server it saw is the history from then on, without a hole, each once, in order. */
 function* streams(history: History, outcome: Outcome): Iterable<Oddity> {
-  for (const session of history.sessions)
-    for (const sight of session.sights)
-      for (const [channel, created] of sight.created) yield* stream(session, sight, channel, created, outcome)
+  for (const session of history.sessions) for (const sight of session.sights) yield* stream(session, sight, outcome)
 }
 
-function* stream(
-  session: Seen,
-  sight: Sight,
-  channel: Snowflake,
-  created: readonly Snowflake[],
-  outcome: Outcome,
-): Iterable<Oddity> {
+function* stream(session: Seen, sight: Sight, outcome: Outcome): Iterable<Oddity> {
+  const { channel, created, made: known, messages: held } = sight
   const who = `${session.client} in channel ${channel}`
   const all = outcome.channels.get(channel) ?? []
-  const known = sight.made.get(channel) ?? 0
   const isWhole = sight.until === undefined && !session.isOver
   let next = created.length > 0 ? all.indexOf(created[0]!) : known
   if (next < 0) return yield { promise: "P2", what: `${who}: ${created[0]} is not stored` }
@@ -143,7 +135,6 @@ function* stream(
       where === channel && !deleted ? [[id, content] as const] : [],
     ),
   )
-  const held = sight.messages.get(channel) ?? new Map<string, string>()
   for (const [id, content] of stored)
     if (held.get(id) !== content)
       yield { promise: "P5", what: `${who}: ${id} is ${held.get(id)} there and ${content} in history` }
@@ -151,33 +142,42 @@ function* stream(
     if (!stored.has(id)) yield { promise: "P5", what: `${who}: ${id} was deleted, and is there still` }
 }
 
-/** P12: after the answer to a leave or a logout, nothing that was sent later reaches whom it excludes. */
-function* afterLeaving(history: History): Iterable<Oddity> {
+/**
+ * P12, P13: after the answer to what takes access away, nothing that was sent later, and before
+ * anything that may give it back, reaches whom it excludes.
+ */
+function* afterBarriers(history: History): Iterable<Oddity> {
   const sends = new Map(history.sends.map(send => [send.id, send]))
   for (const change of history.changes) {
-    if (change.endedAt === undefined || (change.type !== "leave" && change.type !== "logout")) continue
-    const until = change.type === "leave" ? nextJoin(history.changes, change) : Infinity
+    if (change.endedAt === undefined || !takesAccess.has(change.type)) continue
+    const until = change.type === "logout" ? Infinity : nextGrant(history.changes, change)
     for (const session of history.sessions) {
-      if (change.type === "leave" ? session.user !== change.user : session.accessSession !== change.session) continue
+      if (change.type === "logout" ? session.accessSession !== change.session : session.user !== change.user) continue
       for (const sight of session.sights) {
-        if (change.type === "leave" && sight.server !== change.server) continue
-        for (const created of sight.created.values())
-          for (const id of created) {
-            const send = sends.get(id)
-            if (send && send.invokedAt > change.endedAt && send.endedAt! < until)
-              yield { promise: "P12", what: `${id} reached ${session.client} after its ${change.type}` }
-          }
+        if (change.server !== undefined && sight.server !== change.server) continue
+        if (change.channel !== undefined && sight.channel !== change.channel) continue
+        for (const id of sight.created) {
+          const send = sends.get(id)
+          if (send && send.invokedAt > change.endedAt && send.endedAt! < until)
+            yield {
+              promise: change.type === "hide" ? "P13" : "P12",
+              what: `${id} reached ${session.client} after its ${change.type}`,
+            }
+        }
       }
     }
   }
 }
 
-/** When somebody may have come back: at the next join, or at once if one was under way beside the leave. */
-function nextJoin(changes: readonly Change[], leave: Change): number {
+const takesAccess: ReadonlySet<Change["type"]> = new Set(["leave", "kick", "ban", "hide", "logout"])
+
+/** When access may have come back: with the next of what gives it, or at once if one was under way beside it. */
+function nextGrant(changes: readonly Change[], taken: Change): number {
   let next = Infinity
-  for (const { type, user, server, invokedAt, endedAt = Infinity } of changes) {
-    if (type !== "join" || user !== leave.user || server !== leave.server || endedAt < leave.invokedAt) continue
-    next = Math.min(next, Math.max(invokedAt, leave.endedAt!))
+  for (const { type, user, server, channel, invokedAt, endedAt = Infinity, isRefused = false } of changes) {
+    const isGrant = type === "join" || (type === "show" && channel === taken.channel)
+    if (!isGrant || isRefused || user !== taken.user || server !== taken.server || endedAt < taken.invokedAt) continue
+    next = Math.min(next, Math.max(invokedAt, taken.endedAt!))
   }
   return next
 }

@@ -9,7 +9,8 @@ import type { SimulatedWorker } from "./worker.ts"
 
 /** What a client sees of the store: a read of history over REST, at this moment. */
 export interface Reads {
-  channelsOf(server: Snowflake): readonly Snowflake[]
+  /** Those that the user may view. */
+  channelsOf(server: Snowflake, user: Snowflake): readonly Snowflake[]
   madeIn(channel: Snowflake): number
   messagesOf(channel: Snowflake): ReadonlyMap<Snowflake, string>
   relationshipsOf(user: Snowflake): ReadonlyMap<Snowflake, RelationshipStatus>
@@ -26,7 +27,12 @@ export interface ClientOptions {
   /** Some worker, as a balancer gives one; undefined: none listens. */
   readonly somewhere: () => SimulatedWorker | undefined
   /** Whether INVALID_SESSION is the right answer to a session that was away so long. */
-  readonly mayBeRefused: (awayFor: number) => boolean
+  readonly mayBeRefused: (awayForMs: number) => boolean
+}
+
+interface Guild {
+  id: Snowflake
+  channels: { id: Snowflake }[]
 }
 
 interface Message {
@@ -39,7 +45,7 @@ interface Message {
 const notToBeResumed = new Set<number>(
   Object.values(closeCodes).flatMap(({ code, resume }) => (resume || code === 1000 ? [] : [code])),
 )
-const beatEvery = 1_500
+const beatEveryMs = 1_500
 const silentFor = 4_000
 
 /** A gateway client as the protocol wants it: it identifies, beats, resumes, and keeps what it was told. */
@@ -90,10 +96,10 @@ export class SimulatedClient implements Actor {
   }
 
   /** The network between breaks; it comes back after a while, unless told to stay away. */
-  breakOff(awayFor = 0): void {
+  breakOff(awayForMs = 0): void {
     if (!this.#socket) return
     this.#socket.cut()
-    this.#lost(1006, awayFor)
+    this.#lost(1006, awayForMs)
   }
 
   loggedOut(): void {
@@ -122,12 +128,12 @@ export class SimulatedClient implements Actor {
       if (timeline.now - this.#heardAt > silentFor) return this.breakOff()
       if (this.#answeredBeatAt >= this.#beatAt) this.#beatAt = timeline.now
       this.#socket!.send({ op: 1, d: null })
-      timeline.after(beatEvery, this, beat)
+      timeline.after(beatEveryMs, this, beat)
     }
-    timeline.after(beatEvery, this, beat)
+    timeline.after(beatEveryMs, this, beat)
   }
 
-  #lost(code: number, awayFor = 0): void {
+  #lost(code: number, awayForMs = 0): void {
     if (this.#socket) this.#goneAt = this.#options.timeline.now
     this.#socket = undefined
     this.#isLive = false
@@ -136,12 +142,12 @@ export class SimulatedClient implements Actor {
       if (!this.#loggedOut) this.#options.history.note("P12", `${this.name} was refused though its session stands`)
       this.#wanted = false
     }
-    this.#again(++this.#life, awayFor)
+    this.#again(++this.#life, awayForMs)
   }
 
-  #again(life: number, awayFor = 0): void {
+  #again(life: number, awayForMs = 0): void {
     const { timeline } = this.#options
-    timeline.after(Math.max(awayFor, timeline.between(20, 300)), this, () => {
+    timeline.after(Math.max(awayForMs, timeline.between(20, 300)), this, () => {
       if (life === this.#life && this.#wanted && !this.#socket) this.#open()
     })
   }
@@ -163,10 +169,10 @@ export class SimulatedClient implements Actor {
         history.count("resumes asked")
       } else this.#identify()
     } else if (frame.op === 9) {
-      const awayFor = timeline.now - this.#goneAt
+      const awayForMs = timeline.now - this.#goneAt
       history.count("sessions refused")
-      if (!this.#options.mayBeRefused(awayFor) && !this.#loggedOut)
-        history.note("P6", `${this.name}: a session was refused after ${Math.round(awayFor)} ms`)
+      if (!this.#options.mayBeRefused(awayForMs) && !this.#loggedOut)
+        history.note("P6", `${this.name}: a session was refused after ${Math.round(awayForMs)} ms`)
       this.#endSession()
       this.#identify()
     } else if (frame.op === 11) this.#answeredBeatAt = this.#beatAt
@@ -178,7 +184,7 @@ export class SimulatedClient implements Actor {
   }
 
   #dispatch(name: string, s: number, d: unknown): void {
-    const { history, timeline } = this.#options
+    const { history } = this.#options
     if (name === "READY") {
       const { session_id, guilds } = d as { session_id: string; guilds: { id: Snowflake }[] }
       this.#endSession()
@@ -189,13 +195,16 @@ export class SimulatedClient implements Actor {
         accessSession: this.#options.accessSession,
         sights: [],
         openSights: new Map(),
+        openServers: new Set(guilds.map(({ id }) => id)),
+        lostChannels: new Map(),
         relationships: new Map(this.#options.reads.relationshipsOf(this.user)),
         lastS: s,
         isOver: false,
       }
       history.sessions.push(this.#session)
       history.count("sessions")
-      for (const { id } of guilds) this.#see(this.#session, id)
+      for (const { id } of guilds)
+        for (const channel of this.#options.reads.channelsOf(id, this.user)) this.#see(this.#session, id, channel)
       this.#isLive = true
       return
     }
@@ -210,43 +219,65 @@ export class SimulatedClient implements Actor {
     if (s < session.lastS) history.note("P5", `${this.name}: position ${s} of ${name} after ${session.lastS}`)
     session.lastS = s
     history.count("events")
-    if (name === "GUILD_CREATE") this.#see(session, (d as { id: Snowflake }).id)
-    else if (name === "GUILD_DELETE") {
-      const sight = session.openSights.get((d as { id: Snowflake }).id)
-      if (!sight) return
-      sight.until = timeline.now
-      session.openSights.delete(sight.server)
-    } else if (name === "RELATIONSHIP_ADD") {
+    if (name === "GUILD_CREATE") {
+      const { id, channels } = d as Guild
+      session.openServers.add(id)
+      // What it lists may be newer than what comes next: a channel that is not in it may be hidden later on.
+      for (const [channel, server] of session.lostChannels) if (server === id) session.lostChannels.delete(channel)
+      for (const channel of channels) this.#see(session, id, channel.id)
+    } else if (name === "GUILD_DELETE") {
+      const { id } = d as { id: Snowflake }
+      session.openServers.delete(id)
+      this.#lose(session, ({ server }) => server === id)
+    } else if (name === "CHANNEL_CREATE") {
+      const { id, server_id } = d as { id: Snowflake; server_id: Snowflake }
+      this.#see(session, server_id, id)
+    } else if (name === "CHANNEL_DELETE") this.#lose(session, ({ channel }) => channel === (d as { id: Snowflake }).id)
+    else if (name === "RELATIONSHIP_ADD") {
       const { user_id, status } = d as { user_id: Snowflake; status: RelationshipStatus }
       session.relationships.set(user_id, status)
     } else if (name === "RELATIONSHIP_REMOVE") session.relationships.delete((d as { user_id: Snowflake }).user_id)
     else if (name.startsWith("MESSAGE_")) this.#message(session, name, d as Message)
   }
 
-  #see(session: Seen, server: Snowflake): void {
+  #see(session: Seen, server: Snowflake, channel: Snowflake): void {
     const { reads, timeline } = this.#options
+    session.lostChannels.delete(channel)
     // Said again after a resume: what is known goes on.
-    if (session.openSights.has(server)) return
-    const channels = reads.channelsOf(server)
+    if (session.openSights.has(channel)) return
     const sight: Sight = {
       server,
+      channel,
       from: timeline.now,
-      made: new Map(channels.map(channel => [channel, reads.madeIn(channel)])),
-      messages: new Map(channels.map(channel => [channel, new Map(reads.messagesOf(channel))])),
-      created: new Map(channels.map(channel => [channel, []])),
+      made: reads.madeIn(channel),
+      messages: new Map(reads.messagesOf(channel)),
+      created: [],
     }
     session.sights.push(sight)
-    session.openSights.set(server, sight)
+    session.openSights.set(channel, sight)
+  }
+
+  #lose(session: Seen, isLost: (sight: Sight) => boolean): void {
+    for (const [channel, sight] of session.openSights) {
+      if (!isLost(sight)) continue
+      sight.until = this.#options.timeline.now
+      session.openSights.delete(channel)
+      session.lostChannels.set(channel, sight.server)
+    }
   }
 
   #message(session: Seen, name: string, message: Message): void {
     const { history } = this.#options
-    const sight = session.openSights.get(message.server_id)
-    if (!sight) return history.note("P13", `${this.name}: ${name} of a server that it does not see`)
-    const messages = sight.messages.get(message.channel_id)!
+    const { channel_id, server_id } = message
+    if (!session.openServers.has(server_id) || session.lostChannels.has(channel_id))
+      return history.note("P13", `${this.name}: ${name} of a channel that it does not see`)
+    // It was hidden when the list was read, which the stream is about to say.
+    this.#see(session, server_id, channel_id)
+    const sight = session.openSights.get(channel_id)!
+    const { messages } = sight
     if (name === "MESSAGE_CREATE") {
       history.count("deliveries")
-      sight.created.get(message.channel_id)!.push(message.id)
+      sight.created.push(message.id)
       messages.set(message.id, message.content)
     } else if (name === "MESSAGE_UPDATE") {
       if (messages.has(message.id)) messages.set(message.id, message.content)

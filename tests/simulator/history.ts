@@ -13,25 +13,33 @@ export interface Send {
 
 /** A change of what a user or a session may see; a maybe without `endedAt`. */
 export interface Change {
-  readonly type: "join" | "leave" | "logout" | "edit" | "delete"
+  readonly type: "join" | "leave" | "kick" | "ban" | "hide" | "show" | "logout" | "edit" | "delete"
   readonly user: Snowflake
   readonly server?: Snowflake
+  /** Of "hide" and "show". */
+  readonly channel?: Snowflake
   readonly session?: Snowflake
   readonly message?: Snowflake
   readonly invokedAt: number
   endedAt?: number
+  /** Its only try was refused: it did nothing. */
+  isRefused?: boolean
 }
 
-/** One server as a gateway session knew it: from READY or GUILD_CREATE to GUILD_DELETE or its end. */
+/**
+ * One channel as a gateway session knew it: from READY, GUILD_CREATE or CHANNEL_CREATE to
+ * GUILD_DELETE, CHANNEL_DELETE or its end.
+ */
 export interface Sight {
   readonly server: Snowflake
+  readonly channel: Snowflake
   readonly from: number
-  /** What history held then: how many messages were ever made in each channel. */
-  readonly made: ReadonlyMap<Snowflake, number>
-  /** Per channel: id → content, as READY, a read of history and the events since make it. */
-  readonly messages: Map<Snowflake, Map<Snowflake, string>>
-  /** Per channel: the ids of MESSAGE_CREATE, as they came. */
-  readonly created: Map<Snowflake, Snowflake[]>
+  /** What history held then: how many messages were ever made. */
+  readonly made: number
+  /** id → content, as a read of history and the events since make it. */
+  readonly messages: Map<Snowflake, string>
+  /** The ids of MESSAGE_CREATE, as they came. */
+  readonly created: Snowflake[]
   until?: number
 }
 
@@ -42,7 +50,11 @@ export interface Seen {
   readonly user: Snowflake
   readonly accessSession: Snowflake
   readonly sights: Sight[]
+  /** By channel. */
   readonly openSights: Map<Snowflake, Sight>
+  readonly openServers: Set<Snowflake>
+  /** Which it was told that it does not see any longer, and their servers. */
+  readonly lostChannels: Map<Snowflake, Snowflake>
   /** What others are to the user, as READY, a read of the list and the events since make it. */
   relationships: Map<Snowflake, RelationshipStatus>
   lastS: number

@@ -1,6 +1,10 @@
-/** `npm run simulate -- --runs 100000 --seed 7`: more histories than the tests go through; `--replay PLAN` lives through one. */
+/**
+ * `npm run simulate -- --runs 100000 --seed 7`: more histories than the tests go through; `--replay
+ * PLAN` runs a single one. `--planted NAME` plants a bug of planted-bugs.ts in every worker.
+ */
 import { parseArgs } from "node:util"
 import type { Plan } from "./plan.ts"
+import { plantedBugs } from "./planted-bugs.ts"
 import { search } from "./search.ts"
 import { run } from "./world.ts"
 
@@ -10,9 +14,15 @@ const { values } = parseArgs({
     seed: { type: "string", default: String(Date.now() % 2 ** 31) },
     "redis-loss": { type: "boolean", default: false },
     friends: { type: "boolean", default: false },
+    barriers: { type: "boolean", default: false },
+    planted: { type: "string" },
     replay: { type: "string" },
   },
 })
+const bug = plantedBugs.find(({ name }) => name === values.planted)
+if (values.planted !== undefined && !bug)
+  throw new Error(`planted bugs are: ${plantedBugs.map(({ name }) => name).join("; ")}`)
+const plant = bug?.plant
 
 if (values.replay === undefined) {
   const started = performance.now()
@@ -23,6 +33,8 @@ if (values.replay === undefined) {
     shrink: true,
     withLosses: values["redis-loss"],
     withFriends: values.friends,
+    withBarriers: values.barriers || bug?.withBarriers === true,
+    plant,
     onRun: runs => {
       if (runs % 1_000 === 0) console.log(`  ${runs}, ${((performance.now() - started) / runs).toFixed(1)} ms each`)
     },
@@ -35,7 +47,7 @@ if (values.replay === undefined) {
     process.exitCode = 1
   } else console.log(`no promise was broken in ${found.runs} histories`)
 } else {
-  const result = await run(JSON.parse(values.replay) as Plan, line => console.log(line))
+  const result = await run(JSON.parse(values.replay) as Plan, { trace: line => console.log(line), plant })
   for (const { promise, what } of result.breaches) console.log(`${promise}: ${what}`)
   process.exitCode = result.breaches.length === 0 ? 0 : 1
 }

@@ -1,9 +1,13 @@
 import fc from "fast-check"
 
 /** How far two parts of the system are from one another. */
-export type Way = "redis" | "store"
+export type PathName = "redis" | "store"
 
 export type RelationshipVerb = "requestFriend" | "acceptFriend" | "deleteRelationship" | "blockUser"
+
+/** Ways in which somebody's access ends for a while. */
+export const barriers = ["kick", "ban", "member override", "role override", "role", "owner"] as const
+export type Barrier = (typeof barriers)[number]
 
 /** One thing that happens in a run. Numbers name workers, clients and the like, modulo how many there are. */
 export type Action =
@@ -18,26 +22,42 @@ export type Action =
       readonly other: number
       readonly verbs: readonly { readonly by: 0 | 1; readonly verb: RelationshipVerb }[]
     }
+  /** A guest loses access to a server or to one of its channels, and gets it back after a while. */
+  | {
+      readonly do: "bar"
+      readonly server: number
+      readonly channel: number
+      readonly how: Barrier
+      readonly lastsMs: number
+    }
   | { readonly do: "create server" | "delete server" }
-  | { readonly do: "break off"; readonly client: number; readonly awayFor: number }
-  | { readonly do: "slow"; readonly client: number; readonly pace: number; readonly lasts: number }
+  | { readonly do: "break off"; readonly client: number; readonly awayForMs: number }
+  | { readonly do: "slow"; readonly client: number; readonly pace: number; readonly lastsMs: number }
   | { readonly do: "kill"; readonly worker: number }
   | { readonly do: "kill all" }
-  | { readonly do: "pause"; readonly worker: number; readonly lasts: number }
+  | { readonly do: "pause"; readonly worker: number; readonly lastsMs: number }
   | { readonly do: "drain"; readonly worker: number }
   | { readonly do: "start" }
-  | { readonly do: "cut"; readonly worker: number; readonly way: Way; readonly lasts: number }
-  | { readonly do: "slow way"; readonly worker: number; readonly way: Way; readonly by: number; readonly lasts: number }
-  | { readonly do: "pause redis" | "pause store"; readonly lasts: number }
+  | { readonly do: "cut"; readonly worker: number; readonly path: PathName; readonly lastsMs: number }
+  | {
+      readonly do: "slow path"
+      readonly worker: number
+      readonly path: PathName
+      readonly byMs: number
+      readonly lastsMs: number
+    }
+  | { readonly do: "pause redis" | "pause store"; readonly lastsMs: number }
   | { readonly do: "flush redis" | "replace redis" }
+  /** Redis gets its first copy: its replication id changes under connections that stay. */
+  | { readonly do: "copy redis" }
   /** A copy of Redis takes over that lacks the last writes. */
   | { readonly do: "fail over"; readonly behind: number }
-  | { readonly do: "skew"; readonly worker: number; readonly by: number }
-  | { readonly do: "wait"; readonly lasts: number }
+  | { readonly do: "skew"; readonly worker: number; readonly byMs: number }
+  | { readonly do: "wait"; readonly lastsMs: number }
 
 export interface PlannedStep {
-  /** Milliseconds since the one before. */
-  readonly after: number
+  /** Since the one before. */
+  readonly afterMs: number
   readonly action: Action
 }
 
@@ -45,13 +65,13 @@ export interface Plan {
   /** For every choice that the plan leaves open: delays, orders, what is lost. */
   readonly seed: number
   readonly workers: number
-  /** Probability that a message of a cut or crossing way is lost, or done though its answer is lost, or done twice. */
+  /** Probability that a message of a cut or crossing path is lost, or done though its answer is lost, or done twice. */
   readonly loss: number
   readonly steps: readonly PlannedStep[]
 }
 
 const small = fc.nat({ max: 7 })
-const lasts = fc.oneof(
+const lastsMs = fc.oneof(
   { weight: 3, arbitrary: fc.integer({ min: 10, max: 600 }) },
   { weight: 2, arbitrary: fc.integer({ min: 600, max: 3_000 }) },
   { weight: 1, arbitrary: fc.integer({ min: 3_000, max: 6_000 }) },
@@ -77,7 +97,7 @@ const actions: fc.WeightedArbitrary<Action>[] = [
     arbitrary: fc.record({
       do: fc.constant("break off" as const),
       client: small,
-      awayFor: fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 300, max: 4_000 })),
+      awayForMs: fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 300, max: 4_000 })),
     }),
   },
   {
@@ -86,12 +106,12 @@ const actions: fc.WeightedArbitrary<Action>[] = [
       do: fc.constant("slow" as const),
       client: small,
       pace: fc.integer({ min: 5, max: 150 }),
-      lasts,
+      lastsMs,
     }),
   },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("kill" as const), worker: small }) },
   { weight: 1, arbitrary: one("kill all") as fc.Arbitrary<Action> },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant("pause" as const), worker: small, lasts }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("pause" as const), worker: small, lastsMs }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("drain" as const), worker: small }) },
   { weight: 1, arbitrary: one("start") as fc.Arbitrary<Action> },
   {
@@ -99,32 +119,33 @@ const actions: fc.WeightedArbitrary<Action>[] = [
     arbitrary: fc.record({
       do: fc.constant("cut" as const),
       worker: small,
-      way: fc.constantFrom<Way>("redis", "store"),
-      lasts,
+      path: fc.constantFrom<PathName>("redis", "store"),
+      lastsMs,
     }),
   },
   {
     weight: 2,
     arbitrary: fc.record({
-      do: fc.constant("slow way" as const),
+      do: fc.constant("slow path" as const),
       worker: small,
-      way: fc.constantFrom<Way>("redis", "store"),
-      by: fc.integer({ min: 20, max: 1_500 }),
-      lasts,
+      path: fc.constantFrom<PathName>("redis", "store"),
+      byMs: fc.integer({ min: 20, max: 1_500 }),
+      lastsMs,
     }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("pause redis" as const, "pause store" as const), lasts }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("pause redis" as const, "pause store" as const), lastsMs }) },
+  { weight: 1, arbitrary: one("copy redis") as fc.Arbitrary<Action> },
   {
     weight: 1,
     arbitrary: fc.record({
       do: fc.constant("skew" as const),
       worker: small,
-      by: fc.constantFrom(-3_600_000, -1_000, 1_000, 3_600_000),
+      byMs: fc.constantFrom(-3_600_000, -1_000, 1_000, 3_600_000),
     }),
   },
   {
     weight: 1,
-    arbitrary: fc.record({ do: fc.constant("wait" as const), lasts: fc.integer({ min: 1_000, max: 9_000 }) }),
+    arbitrary: fc.record({ do: fc.constant("wait" as const), lastsMs: fc.integer({ min: 1_000, max: 9_000 }) }),
   },
 ]
 
@@ -159,13 +180,24 @@ const relating: fc.WeightedArbitrary<Action> = {
   }),
 }
 
+const barring: fc.WeightedArbitrary<Action> = {
+  weight: 16,
+  arbitrary: fc.record({
+    do: fc.constant("bar" as const),
+    server: small,
+    channel: small,
+    how: fc.constantFrom(...barriers),
+    lastsMs: fc.integer({ min: 10, max: 900 }),
+  }),
+}
+
 const plansOf = (weighted: readonly fc.WeightedArbitrary<Action>[]): fc.Arbitrary<Plan> =>
   fc.record({
     seed: fc.nat({ max: 2 ** 31 - 1 }),
     workers: fc.integer({ min: 1, max: 3 }),
     loss: fc.constantFrom(0, 0, 0.002, 0.02),
     steps: fc.array(
-      fc.record({ after: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 400 })), action: fc.oneof(...weighted) }),
+      fc.record({ afterMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 400 })), action: fc.oneof(...weighted) }),
       { minLength: 3, maxLength: 22 },
     ),
   })
@@ -176,3 +208,5 @@ export const plans = plansOf(actions)
 export const plansWithLosses = plansOf([...actions, ...losses])
 /** The same, in which people befriend and block one another. */
 export const plansWithFriends = plansOf([...actions, ...losses, relating])
+/** The same, in which guests are kicked and banned, and channels are hidden from them. */
+export const plansWithBarriers = plansOf([...actions, barring])

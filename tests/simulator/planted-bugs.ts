@@ -1,143 +1,224 @@
+import { readRowBody } from "../../src/runtime/row.ts"
+import type { Control } from "../../src/domain/core/control.ts"
+import type { LogItem } from "../../src/domain/core/log-entry.ts"
+import type { Span } from "../../src/gateway/state/log-spans.ts"
+import type { Outbox } from "../../src/runtime/outbox.ts"
+import type { WorkerParts } from "./worker.ts"
+
 /**
- * Bugs of the kinds that promises exist for, as changes to the program's own text. The simulator must find each of them;
- * what it cannot find it does not check. `find` stands exactly once in its file.
+ * Bugs of the kinds that promises exist for. Each breaks one of the objects that a worker consists
+ * of, before the worker starts: one of its methods is replaced by a function that may call the
+ * original. The simulator must find each of them; what it cannot find it does not check.
  */
 export interface PlantedBug {
   readonly name: string
-  readonly file: string
-  readonly find: string
-  readonly replace: string
+  readonly plant: (parts: WorkerParts) => void
   /** The promises of which the breach may be one; several, because one hole has many sides. */
   readonly promises: readonly string[]
+  /** It shows where access is taken away. */
+  readonly withBarriers?: true
   /** Where it shows early. Other seeds find it later. */
   readonly seed?: number
+}
+
+type Method = (...args: never[]) => unknown
+type MethodOf<T> = { [K in keyof T]: T[K] extends Method ? K : never }[keyof T]
+
+/** Replaces a method of an object, for all who were given the object. */
+function replace<T extends object, K extends MethodOf<T>>(of: T, name: K, make: (original: T[K]) => T[K]): void {
+  of[name] = make((of[name] as Method).bind(of) as T[K])
+}
+
+/** Control entries of this type reach no log. */
+const withholdControls = (outbox: Outbox, type: Control["type"]) =>
+  replace(outbox, "publish", publish => (rows, published) => {
+    const left = rows.map(row => ({ ...row, items: row.items.filter(item => item[0] !== "c" || item[3] !== type) }))
+    publish(left, published)
+  })
+
+/** The same item under a row number that no other log has reached. */
+function withLaterRow(item: LogItem): LogItem {
+  const { header } = item
+  if (header[0] === "e") {
+    const [kind, shard, , ...rest] = header
+    return { ...item, header: [kind, shard, Number.MAX_SAFE_INTEGER, ...rest] }
+  }
+  if (header[0] === "c") {
+    const [kind, shard, , ...rest] = header
+    return { ...item, header: [kind, shard, Number.MAX_SAFE_INTEGER, ...rest] }
+  }
+  return item
 }
 
 export const plantedBugs: readonly PlantedBug[] = [
   {
     name: "the answer goes out before the commit",
-    file: "src/runtime/commit-queue.ts",
-    find: `        await lane.commit({`,
-    replace: `        for (const turn of turns) turn.resolve(turn.reply)\n        await lane.commit({`,
+    plant: ({ actors: { queue } }) =>
+      replace(queue, "add", add => waiting => {
+        add(waiting)
+        if (!("barrier" in waiting)) waiting.resolve(waiting.reply)
+      }),
     promises: ["P1"],
     seed: 2,
   },
   {
     name: "events go out before the commit",
-    file: "src/runtime/commit-queue.ts",
-    find: `        await lane.commit({`,
-    replace: `        this.#options.publisher.publish(rows, () => {})\n        await lane.commit({`,
+    plant: ({ cluster: { shards }, actors: { lane, outbox } }) =>
+      replace(lane, "commit", commit => batch => {
+        const rows = batch.outbox.flatMap(({ shard: of, number, body }) => {
+          const shard = shards.get(of)
+          return shard ? [{ shard, number, items: readRowBody(body).items, again: false }] : []
+        })
+        outbox.publish(rows, () => {})
+        return commit(batch)
+      }),
     promises: ["P2", "P3", "P5"],
   },
   {
     // The other way round nobody would notice: the next row finds its number taken, and the shard is opened anew.
     name: "a commit without an answer counts as done",
-    file: "src/runtime/commit-queue.ts",
-    find: `        const written = await wasWritten(outbox[0]!.shard, outbox[0]!.number)`,
-    replace: `        const written = true as boolean`,
+    plant: ({ storage: { placement } }) => replace(placement, "wasWritten", () => async () => true),
     promises: ["P1", "P2", "P5", "P8", "P12"],
     seed: 29,
   },
   {
     name: "a home is not loaded anew after its turn failed",
-    file: "src/runtime/commit-queue.ts",
-    find: `    for (const turn of turns) {\n      dropHome(turn.home)`,
-    replace: `    for (const turn of turns) {`,
+    plant: ({ actors: { homes } }) =>
+      replace(homes, "drop", drop => home => {
+        if (home.idle || home.shard.closing) drop(home)
+      }),
     promises: ["P1", "P2", "P5", "P8", "P18"],
     seed: 3,
   },
   {
     name: "a new owner does not publish what it inherits",
-    file: "src/runtime/shard-balancer.ts",
-    find: `outbox.republish(shard, mine)`,
-    replace: `void outbox`,
+    plant: ({ actors: { outbox } }) => replace(outbox, "republish", () => () => {}),
     promises: ["P5"],
   },
   {
     name: "a new owner forgets the last id of the one before",
-    file: "src/runtime/shard.ts",
-    find: `inheritance.lastId === undefined ? { ms: 0, sequence: 0 } : markOf(inheritance.lastId)`,
-    replace: `({ ms: 0, sequence: 0 })`,
+    plant: ({ storage: { placement } }) =>
+      replace(
+        placement,
+        "outbox",
+        outbox => async shards => (await outbox(shards)).map(row => ({ ...row, last_id: "0" })),
+      ),
     promises: ["P2", "P3", "P5"],
     seed: 4,
   },
   {
     name: "an owner that has handed a shard over goes on with it",
-    file: "src/runtime/shard-balancer.ts",
-    find: `    for (const shard of shards) host.removeShard(shard)\n    this.#tell(rows)`,
-    replace: `    for (const shard of shards) shard.closing = false\n    this.#tell(rows)`,
+    plant({ storage: { placement }, actors: { host } }) {
+      const handedOver = new Set<number>()
+      replace(placement, "handOver", handOver => async (seen, owner, taker) => {
+        const rows = await handOver(seen, owner, taker)
+        if (taker !== owner) for (const { shard } of rows) handedOver.add(shard)
+        return rows
+      })
+      replace(host, "removeShard", removeShard => shard => {
+        if (handedOver.delete(shard.number)) shard.closing = false
+        else removeShard(shard)
+      })
+    },
     promises: ["P2", "P3", "P5", "P7", "P8", "P18"],
     seed: 20,
   },
   {
     name: "an event is lost on its way to a log",
-    file: "src/runtime/outbox.ts",
-    find: `        if (row.number <= before) continue`,
-    replace: `        if (row.number <= before || row.number % 5 === 4) continue`,
+    plant: ({ actors: { outbox } }) =>
+      replace(outbox, "publish", publish => (rows, published) => {
+        const left = rows.map(row =>
+          row.number % 5 === 4 ? { ...row, items: row.items.filter(([kind]) => kind !== "e") } : row,
+        )
+        publish(left, published)
+      }),
     promises: ["P5"],
   },
   {
     name: "two pieces of the log change places",
-    file: "src/gateway/fan-out/stream.ts",
-    find: `for (const item of items) this.#waiting.push(item)`,
-    replace: `for (const item of items.toReversed()) this.#waiting.push(item)`,
+    plant: ({ gateway }) => replace(gateway, "takeItems", take => items => take(items.toReversed())),
     promises: ["P3", "P5"],
   },
   {
     name: "what another log gave already is given again",
-    file: "src/gateway/replay/catch-up-reader.ts",
-    find: `return cut !== undefined && number <= cut`,
-    replace: `return cut === undefined && number < 0`,
+    plant: ({ cluster: { streams } }) =>
+      replace(streams, "recentAfter", recentAfter => position => recentAfter(position)?.map(withLaterRow)),
     promises: ["P2"],
   },
   {
     name: "who has left is not taken off the stream",
-    file: "src/gateway/replay/catch-up-reader.ts",
-    find: `if (control.user === session.user) this.#lose(session, control.server, s, s <= session.repeatedUntil)`,
-    replace: `void session`,
+    plant: ({ actors: { outbox } }) => withholdControls(outbox, "left"),
     promises: ["P12", "P13", "P5"],
+    seed: 2,
+  },
+  {
+    name: "who was kicked or banned is not taken off the stream",
+    plant: ({ actors: { outbox } }) => withholdControls(outbox, "left"),
+    promises: ["P12", "P13", "P5"],
+    withBarriers: true,
+    seed: 5,
+  },
+  {
+    name: "a member's roles are changed, and the gateway's view is not",
+    plant: ({ actors: { outbox } }) => withholdControls(outbox, "memberRoles"),
+    promises: ["P13", "P5"],
+    withBarriers: true,
+  },
+  {
+    name: "a channel is hidden, and the gateway's view does not change",
+    plant: ({ actors: { outbox } }) => withholdControls(outbox, "overrides"),
+    promises: ["P13", "P5"],
+    withBarriers: true,
+  },
+  {
+    name: "an owner who is one no longer goes on seeing everything",
+    plant: ({ actors: { outbox } }) => withholdControls(outbox, "server"),
+    promises: ["P13", "P5"],
+    withBarriers: true,
+    seed: 9,
   },
   {
     name: "a logout does not reach the gateway",
-    file: "src/actors/accounts/sign-in.ts",
-    find: `    disconnected(user, session), // on the gateway`,
-    replace: ``,
+    plant: ({ actors: { outbox } }) => withholdControls(outbox, "sessionEnded"),
     promises: ["P12", "P14"],
   },
   {
     name: "a session that could not come back for a moment is forgotten",
-    file: "src/gateway/sessions/session-claims.ts",
-    find: `error instanceof LogTruncated ? records.forget`,
-    replace: `error instanceof Error ? records.forget`,
+    plant: ({ records }) =>
+      replace(records, "save", save => async record => {
+        // The record of a session that lives here ends with a span of this worker's log.
+        const isGivenBack = (record.spans as readonly Span[]).at(-1)?.log !== record.worker
+        if (!isGivenBack) return save(record)
+        await records.forget(record.id, record.worker)
+        return true
+      }),
     promises: ["P6"],
   },
   {
     name: "interest is not written down",
-    file: "src/runtime/outbox.ts",
-    find: `if (list.length > 0) await interests.add(shard, list)`,
-    replace: `if (list.length > 1_000) await interests.add(shard, list)`,
+    plant: ({ actors: { interests } }) => replace(interests, "add", () => async () => {}),
     promises: ["P5", "P14"],
   },
   {
     name: "jobs are confirmed and not added",
-    file: "src/runtime/outbox.ts",
-    find: `[this.#untilDone("adding a job", () => this.#options.targets.addJob(jobOf(item)))]`,
-    replace: `[jobOf(item) && Promise.resolve()]`,
+    plant: ({ jobs }) => replace(jobs, "add", () => async () => {}),
     promises: ["P15"],
     seed: 8,
   },
   {
     name: "owners are not told that a user's last session has gone",
-    file: "src/gateway/fan-out/home-subscriptions.ts",
-    find: `        .releaseUsers(shard, users)`,
-    replace: `        .releaseUsers(shard, [])`,
+    plant: ({ cluster: { router } }) => replace(router, "releaseSurely", release => shard => release(shard, [])),
     promises: ["P14"],
   },
   {
     name: "a shard's next owner does not look at who is there",
-    file: "src/actors/social/presences.ts",
-    find: `    for (const home of shard.interests.keys()) this.#look(home)`,
-    replace: `    void shard.interests`,
+    plant: ({ actors: { presences } }) =>
+      replace(presences, "adopt", adopt => (shard, announced) => {
+        const interests = [...shard.interests]
+        shard.interests.clear()
+        adopt(shard, announced)
+        for (const [home, workers] of interests) shard.interests.set(home, workers)
+      }),
     promises: ["P14"],
   },
 ]

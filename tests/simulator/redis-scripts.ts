@@ -39,8 +39,18 @@ function addTo(keyspace: Keyspace, log: string, last: number, fields: string[]):
   }
 }
 
-/** Entries that one XADD of append.lua takes: fields and values. */
-const mostFields = 4000
+/** What one XADD of append.lua takes: fields and values, and their bytes if they are those of several events. */
+const maxFields = 4000
+const maxEntryBytes = 262_144
+
+/** Where the entry that begins at a field ends. */
+function endOfEntry(fields: readonly string[], from: number): number {
+  const bytesAt = (at: number) => Buffer.byteLength(fields[at]!) + Buffer.byteLength(fields[at + 1]!)
+  let bytes = bytesAt(from)
+  let to = from + 2
+  while (to < fields.length && to - from < maxFields && (bytes += bytesAt(to)) <= maxEntryBytes) to += 2
+  return to
+}
 
 function append(keyspace: Keyspace, args: string[]): string[] {
   const log = args[0]!
@@ -74,8 +84,9 @@ function append(keyspace: Keyspace, args: string[]): string[] {
   }
   if (last === undefined || known === undefined || fields.length === 0) return answers
   const now = positionNow(keyspace)
-  for (let from = 0; from < fields.length; from += mostFields) {
-    const part = fields.length <= mostFields ? fields : fields.slice(from, from + mostFields)
+  for (let from = 0, to = 0; from < fields.length; from = to) {
+    to = endOfEntry(fields, from)
+    const part = fields.slice(from, to)
     last = Math.max(last + 1, now) + part.length / 2 - 1
     if (!addTo(keyspace, log, last, part)) return ["nolog"]
   }
@@ -104,6 +115,39 @@ function mark(keyspace: Keyspace, args: string[]): string | null {
   addTo(keyspace, args[0]!, last, [args[4]!, ""])
   keyspace.setField(args[1]!, "s", String(last))
   return String(first)
+}
+
+/** Entries that one XRANGE of readLog.lua takes, and after how many bytes for each of those before it takes fewer. */
+const readBatchSize = { small: 16, large: 4 }
+const smallBytes = 4096
+
+function readLog(keyspace: Keyspace, args: string[]): [id: string, fields: string[]][] {
+  const stream = keyspace.stream(args[0]!)
+  if (stream === undefined) return []
+  const [ms, sequence] = args[1]!.split("-")
+  const [maxBytes, maxEntries] = [numberOf(args[2]), numberOf(args[3])]
+  const found: [id: string, fields: string[]][] = []
+  let bytes = 0
+  let at = stream.indexAfter(numberOf(ms), sequence === undefined ? 0 : numberOf(sequence))
+  while (bytes < maxBytes && found.length < maxEntries) {
+    const isSmall = found.length > 0 && bytes < found.length * smallBytes
+    const count = Math.min(isSmall ? readBatchSize.small : readBatchSize.large, maxEntries - found.length)
+    const next = stream.slice(at, Math.min(at + count, stream.length))
+    for (const entry of next) {
+      found.push(entry)
+      for (const field of entry[1]) bytes += Buffer.byteLength(field)
+    }
+    if (next.length < count) break
+    at += count
+  }
+  return found
+}
+
+function firstEntry(keyspace: Keyspace, args: string[]): [id: string, fields: number, header: string] | null {
+  const stream = keyspace.stream(args[0]!)
+  if (stream === undefined || stream.length === 0) return null
+  const [id, fields] = stream.slice(0, 1)[0]!
+  return [id, fields.length, fields[0]!]
 }
 
 function claimSession(keyspace: Keyspace, args: string[]): 0 | 1 {
@@ -170,6 +214,8 @@ const scripts: Readonly<Record<string, Execute>> = {
   append,
   appendEphemeral,
   mark,
+  readLog,
+  firstEntry,
   "claim-session": claimSession,
   "save-session": saveSession,
   "connect-session": connectSession,

@@ -30,7 +30,7 @@ function open(redis: Redis, keys: RedisKeys) {
   return {
     redis,
     keys,
-    logs: new DeliveryLogs(redis, keys),
+    logs: new DeliveryLogs(redis, redis, keys),
     interests: new Interests(redis, keys),
     sessions: new GatewaySessions(redis, keys),
     script: (name: string, ...args: (string | number)[]) => scripts[name]!(...args),
@@ -112,6 +112,17 @@ const operations: fc.Arbitrary<Operation>[] = [
   operation("append much", [worker, fc.constantFrom(1999, 2000, 2001, 4500)], ({ logs }, worker, events) =>
     logs.append(worker, [
       { shard: 2, epoch: 9, number: events, before: null, fields: Array.from({ length: 2 * events }, () => "1") },
+    ]),
+  ),
+  operation("append large ones", [worker, fc.constantFrom(3, 262_110, 262_140)], ({ logs }, worker, size) =>
+    logs.append(worker, [
+      {
+        shard: 2,
+        epoch: 9,
+        number: size,
+        before: null,
+        fields: ["1", "é", "22", "漢".repeat(size / 3), "", "d", "1", "é"],
+      },
     ]),
   ),
   operation("append ephemeral", [worker, fieldList], ({ logs }, worker, fields) =>
@@ -721,7 +732,7 @@ describe("the server", () => {
   test("its scripts' positions are its clock's", async () => {
     const { direct } = start()
     const keys = redisKeys("x:")
-    const logs = new DeliveryLogs(direct, keys)
+    const logs = new DeliveryLogs(direct, direct, keys)
     await logs.create("w", 1)
     await logs.append("w", [{ shard: 1, epoch: 1, number: 1, before: 0, fields: ["[]", "", "[]", ""] }])
     expect(await logs.lastPosition("w")).toBe((1_800_000_000_000 - epochMs) * 4096 + 1)

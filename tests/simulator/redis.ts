@@ -355,8 +355,13 @@ export class SimulatedConnection {
   }
 
   /** @internal */
+  get facts() {
+    return this.#server.facts
+  }
+
+  /** @internal */
   check(): void {
-    this.#client.connector.check({ role: "master", master_replid: this.#server.replicationId })
+    this.#client.connector.check(this.facts)
   }
 
   /** @internal The program closes. */
@@ -439,6 +444,14 @@ class SimulatedClient extends EventEmitter {
     return Promise.resolve("OK")
   }
 
+  info(): Promise<unknown> {
+    const execute = () =>
+      Object.entries(this.connection.facts)
+        .map(([name, value]) => `${name}:${value}\r\n`)
+        .join("")
+    return this.connection.send("command", [{ name: "info", args: [], execute }])
+  }
+
   pipeline(): SimulatedPipeline {
     return new SimulatedPipeline(this.connection, "pipeline")
   }
@@ -495,6 +508,7 @@ export class SimulatedRedis {
   readonly #keyspace: Keyspace
   readonly #readers = new Map<string, Waiting[]>()
   #losses = 0
+  #copies = 0
   #paused = false
   /** What came while Redis stood still, in order. */
   #postponed: (() => void)[] = []
@@ -523,9 +537,15 @@ export class SimulatedRedis {
     for (const go of this.#postponed.splice(0)) this.whenRunning(go)
   }
 
-  /** Another one after each loss; connections learn it when they are made. */
-  get replicationId(): string {
-    return `${String(this.#losses).padStart(12, "0")}${"0".repeat(28)}`
+  /** Its first copy comes: nothing is lost and connections stay, but from now on its replication id is another. */
+  copied(): void {
+    this.#copies++
+  }
+
+  /** What it says of itself: another process after each loss, another replication id then and when a copy comes. */
+  get facts() {
+    const id = (number: number) => `${String(number).padStart(12, "0")}${"0".repeat(28)}`
+    return { role: "master", master_replid: id(this.#losses + this.#copies), run_id: id(this.#losses) }
   }
 
   /** Forgets everything, as a Redis that was started anew. Connections stay; cut them. */

@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import type { Oddity } from "./history.ts"
-import { plans, plansWithFriends, plansWithLosses, type Plan } from "./plan.ts"
-import { run } from "./world.ts"
+import { plans, plansWithBarriers, plansWithFriends, plansWithLosses, type Plan } from "./plan.ts"
+import { run, type RunOptions } from "./world.ts"
 
 export interface SearchOptions {
   /** The same seed goes through the same histories. */
@@ -13,7 +13,10 @@ export interface SearchOptions {
   readonly withLosses?: boolean
   /** Whether people befriend and block one another, too; then Redis may lose what it knew. */
   readonly withFriends?: boolean
+  /** Whether guests lose access and get it back, too. */
+  readonly withBarriers?: boolean
   readonly onRun?: (runs: number) => void
+  readonly plant?: RunOptions["plant"]
 }
 
 export interface Found {
@@ -27,13 +30,20 @@ export interface Found {
 
 /** Goes through histories until one breaks a promise. */
 export async function search(options: SearchOptions): Promise<Found> {
-  const { seed, runs, shrink, withLosses = false, withFriends = false, onRun } = options
+  const { seed, runs, shrink, withLosses = false, withFriends = false, withBarriers = false, onRun, plant } = options
   const counters = new Map<string, number>()
   let done = 0
   let breaches: readonly Oddity[] = []
+  const histories = withBarriers
+    ? plansWithBarriers
+    : withFriends
+      ? plansWithFriends
+      : withLosses
+        ? plansWithLosses
+        : plans
   const outcome = await fc.check(
-    fc.asyncProperty(withFriends ? plansWithFriends : withLosses ? plansWithLosses : plans, async plan => {
-      const result = await run(plan)
+    fc.asyncProperty(histories, async plan => {
+      const result = await run(plan, { plant })
       done++
       onRun?.(done)
       for (const [what, count] of result.counters) counters.set(what, (counters.get(what) ?? 0) + count)

@@ -79,7 +79,11 @@ export class SimulatedApp {
             open(socket)
           },
         },
-        { getHeader: () => "", getQuery: () => "", forEach: () => {} },
+        {
+          getHeader: (name: string) => (name === "sec-websocket-version" ? "13" : ""),
+          getQuery: () => "",
+          forEach: () => {},
+        },
         undefined,
       )
     })

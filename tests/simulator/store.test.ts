@@ -4,6 +4,7 @@ import { join } from "node:path"
 import fc from "fast-check"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { newMember as memberFrom } from "../../src/domain/communities/servers.ts"
+import { maskOf } from "../../src/domain/core/permission-masks.ts"
 import { shardCount } from "../../src/domain/core/snowflake.ts"
 import { deleteBan, putBan } from "../../src/storage/communities/bans.ts"
 import {
@@ -214,8 +215,8 @@ const write: fc.Arbitrary<Write> = fc.oneof(
       server_id: server(0),
       target_id: isRole ? role(i) : user(i),
       type: isRole ? "role" : "member",
-      allow: isRole ? [] : ["channels.view"],
-      deny: ["messages.send"],
+      allow: isRole ? 0 : maskOf(["channels.view", "administrator"]),
+      deny: maskOf(["messages.send"]),
     }),
   ),
   fc.tuple(n, n).map(([of, i]) => deleteOverride({ channel_id: channel(of), target_id: role(i) })),
@@ -708,7 +709,7 @@ test("a write that is not known is an error that names it, and nothing is writte
   const strange = defineWrite<object>("paintFence", sql => sql``)
   expect(() => store.seed(newUser(0), strange({}))).toThrow("the simulated store does not know the write paintFence")
   expect(store.tables.users.size).toBe(0)
-  await expect(store.connect(immediate).users.exists("a", "b")).rejects.toThrow("users.exists")
+  await expect(store.connect(immediate).users.exists("a", "b", 0)).rejects.toThrow("users.exists")
 })
 
 test("a channel's partition is PostgreSQL's", async () => {

@@ -212,7 +212,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     const found = new Map<Snowflake, Override[]>()
     const rows = tables.channelOverrides.of("server", server).toSorted((a, b) => compareIds(a.target_id, b.target_id))
     for (const { channel_id, target_id, type, allow, deny } of rows) {
-      const override = { target_id, type, allow: [...allow], deny: [...deny] }
+      const override = { target_id, type, allow, deny }
       found.set(channel_id, [...(found.get(channel_id) ?? []), override])
     }
     return found
@@ -250,14 +250,11 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     }
   }
 
-  const keepBound = (worker: string, ms: number) => {
-    const known = tables.deliveryBounds.get(worker)
-    if (!known) tables.deliveryBounds.insert([{ worker, ms }])
-    else if (known.ms < ms) tables.deliveryBounds.update(worker, { ms })
-  }
-
   return {
     migrations: { require: unsupported("migrations.require") },
+    // The simulated PostgreSQL loses nothing.
+    lineage: { state: unsupported("lineage.state"), shardBehind: unsupported("lineage.shardBehind") },
+    onLoss() {},
     // The simulated workers have no operator.
     serverStatus: {
       look: unsupported("service.look"),
@@ -267,28 +264,32 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
     // The simulated people only talk in servers.
     deliveries: {
-      move: (rows, worker) =>
+      move: rows =>
         ask("deliveries.move", () => {
-          const ms = Math.max(...rows.map(({ guild_ms, direct_ms }) => Math.max(guild_ms ?? 0, direct_ms ?? 0)))
-          keepBound(worker, ms)
-          for (const { user_id, guild_ms, direct_ms } of rows) {
-            if (!users.has(user_id)) continue
-            const old = tables.deliveries.get(user_id)
-            const later = (one: number | null | undefined, other: number | null) =>
-              one === null || one === undefined ? other : Math.max(one, other ?? one)
-            const now = { guild_ms: later(old?.guild_ms, guild_ms), direct_ms: later(old?.direct_ms, direct_ms) }
-            if (old) tables.deliveries.update(user_id, now)
-            else tables.deliveries.insert([{ user_id, ...now }])
+          const hidden = new Set<Snowflake>()
+          for (const row of rows) {
+            const { home_id, user_id, message_id } = row
+            const status = tables.presences.get(user_id)?.status
+            const key = pair(home_id, user_id)
+            const old = tables.deliveries.get(key)
+            if (status === "invisible" || status === "offline") hidden.add(user_id)
+            else if (!members.has(key)) continue
+            else if (!old) tables.deliveries.insert([{ ...row }])
+            else if (compareIds(old.message_id, message_id) < 0) tables.deliveries.update(key, { message_id })
           }
+          return [...hidden]
         }),
-      takeBound: worker =>
-        ask("deliveries.takeBound", () => {
-          const all = [...tables.deliveryBounds.values()]
-          if (all.length === 0) return undefined
-          const ms = Math.max(...all.map(bound => bound.ms))
-          keepBound(worker, ms)
-          return ms
-        }),
+      before(ids) {
+        const asked = [...ids]
+        return ask("deliveries.before", () => {
+          const before = (user: Snowflake) =>
+            members.of("user", user).flatMap(({ server_id: home_id }) => {
+              const newest = outboxOf(shardOf(home_id)).at(-1)
+              return newest ? [{ home_id, is_direct: false, message_id: newest.last_id }] : []
+            })
+          return new Map(asked.map(user => [user, before(user)]))
+        })
+      },
       viewing: unsupported("deliveries.viewing"),
       ofServers: unsupported("deliveries.ofServers"),
       ofDirects: unsupported("deliveries.ofDirects"),
@@ -421,6 +422,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       onlookers: unsupported("users.onlookers"),
       namesOf: unsupported("users.namesOf"),
       exists: unsupported("users.exists"),
+      isAddressTaken: unsupported("users.isAddressTaken"),
       async load(id) {
         const [user, own, presence, voice] = await Promise.all([
           ask("users.load/users", () => userRow(id)),
@@ -539,6 +541,9 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           voice: new Map(voice.map(({ server_id: _server, ...state }) => [state.user_id, state])),
         })
       },
+      rulesIn: unsupported("servers.rulesIn"),
+      outlineBytes: ids =>
+        ask("servers.outlineBytes", () => new Map(ids.flatMap(id => (servers.get(id) ? [[id, 1_000]] : [])))),
       outlines(ids) {
         if (ids.length === 0) return Promise.resolve([])
         const asked = [...new Set(ids)]
@@ -665,12 +670,13 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     auditLog: { page: unsupported("auditLog.page") },
     automod: {
       violations: unsupported("automod.violations"),
+      unjudged: unsupported("automod.violation"),
       violation: unsupported("automod.violation"),
       membersWith: unsupported("automod.membersWith"),
       recentPosts: unsupported("automod.recentPosts"),
       forgetOld: unsupported("automod.forgetOld"),
     },
-    webhooks: { find: unsupported("webhooks.find"), ofServer: unsupported("webhooks.ofServer") },
+    webhooks: { find: unsupported("webhooks.find"), ofServer: async () => [] },
 
     bans: {
       find(server, ids) {
@@ -742,6 +748,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       deletionsDue: unsupported("messages.deletionsDue"),
       endDeletion: unsupported("messages.endDeletion"),
       page: unsupported("messages.page"),
+      newestWithin: unsupported("messages.newestWithin"),
       pinned: unsupported("messages.pinned"),
       pins: unsupported("messages.pins"),
       find(channel, ids) {

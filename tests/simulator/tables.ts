@@ -35,7 +35,11 @@ import {
   type MessageRow,
   type updateContent,
 } from "../../src/storage/messages/messages.ts"
-import type { ExternalAccountRow, insertExternalAccount } from "../../src/storage/accounts/oauth.ts"
+import type {
+  ExternalAccountRow,
+  insertExternalAccount,
+  unlinkExternalAccounts,
+} from "../../src/storage/accounts/oauth.ts"
 import type {
   deleteOneTimeToken,
   OneTimeTokenRow,
@@ -324,10 +328,7 @@ export class Tables {
     references: { presences_user_id_fkey: row => this.users.has(row.user_id) },
   })
   readonly deliveries = this.#table<DeliveryRow>({
-    primary: { constraint: "deliveries_pkey", key: row => row.user_id },
-  })
-  readonly deliveryBounds = this.#table<{ readonly worker: string; readonly ms: number }>({
-    primary: { constraint: "delivery_bounds_pkey", key: row => row.worker },
+    primary: { constraint: "deliveries_pkey", key: row => pair(row.home_id, row.user_id) },
   })
   readonly relationships = this.#table<RelationshipRow>({
     primary: { constraint: "relationships_pkey", key: row => pair(row.user_id, row.other_id) },
@@ -459,12 +460,19 @@ const applyWrite = {
   },
   putOneTimeToken({ oneTimeTokens }, rows: RowsOf<typeof putOneTimeToken>) {
     for (const row of rows)
-      if (oneTimeTokens.has(row.id)) oneTimeTokens.update(row.id, { failures: row.failures })
+      if (oneTimeTokens.has(row.id)) oneTimeTokens.update(row.id, picked(row, "failures", "token_hash", "expires_at"))
       else oneTimeTokens.insert([row])
   },
   insertExternalAccount({ externalAccounts }, rows: RowsOf<typeof insertExternalAccount>) {
     externalAccounts.insert(rows)
   },
+  unlinkExternalAccounts({ externalAccounts }, rows: RowsOf<typeof unlinkExternalAccounts>) {
+    for (const { user_id, since } of rows)
+      for (const one of externalAccounts.of("user", user_id))
+        if (one.linked_at >= since) externalAccounts.delete(externalKey(one))
+  },
+  /** The simulated servers send no mails. */
+  insertMail() {},
   putMessagingSettings({ messagingSettings }, rows: RowsOf<typeof putMessagingSettings>) {
     for (const row of rows)
       if (messagingSettings.has(row.user_id)) messagingSettings.update(row.user_id, row)
@@ -611,8 +619,7 @@ const applyWrite = {
   putOverride({ channelOverrides }, rows: RowsOf<typeof putOverride>) {
     const last = new Map(rows.map(row => [pair(row.channel_id, row.target_id), row]))
     for (const [key, row] of last) {
-      const { type, allow, deny } = row
-      const facts = { type, allow: [...allow], deny: [...deny] }
+      const facts = picked(row, "type", "allow", "deny")
       if (channelOverrides.has(key)) channelOverrides.update(key, facts)
       else channelOverrides.insert([{ ...picked(row, "channel_id", "target_id", "server_id"), ...facts }])
     }
@@ -663,8 +670,9 @@ const applyWrite = {
       })),
     )
   },
-  deleteMember({ members, voiceStates }, rows: RowsOf<typeof deleteMember>) {
+  deleteMember({ members, voiceStates, deliveries }, rows: RowsOf<typeof deleteMember>) {
     for (const { server_id, user_id } of rows) {
+      deliveries.delete(pair(server_id, user_id))
       voiceStates.delete(pair(server_id, user_id))
       members.delete(pair(server_id, user_id))
     }

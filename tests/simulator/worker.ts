@@ -1,12 +1,13 @@
-import { hostActors } from "../../src/actors/host-actors.ts"
+import { createActorParts, hostActors, type ActorParts } from "../../src/actors/host-actors.ts"
 import type { ShardHost } from "../../src/runtime/host-shards.ts"
-import { joinCluster, type Cluster, type RuntimeTopology } from "../../src/runtime/join-cluster.ts"
+import { joinCluster, type Cluster, type ClusterInside, type RuntimeTopology } from "../../src/runtime/join-cluster.ts"
 import { PresenceLookup } from "../../src/actors/social/presence-lookup.ts"
 import type { PresenceTiming } from "../../src/actors/social/presences.ts"
 import { attachmentPath } from "../../src/domain/messages/attachments.ts"
 import { GatewaySessions } from "../../src/cluster/gateway-sessions.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
 import type { Member } from "../../src/cluster/members.ts"
+import type { JobQueue } from "../../src/cluster/job-queue.ts"
 import type { Connect, Redis } from "../../src/cluster/redis.ts"
 import { homeReplicationId } from "../../src/cluster/replication.ts"
 import type { AccessSession } from "../../src/cluster/tokens.ts"
@@ -15,12 +16,24 @@ import { Gateway } from "../../src/gateway/gateway.ts"
 import type { GatewayOptions, GatewayTopology } from "../../src/gateway/parts.ts"
 import type { Log } from "../../src/observability/log.ts"
 import type { Metrics } from "../../src/observability/metrics.ts"
-import { wireVersion } from "../../src/contract/service/system.ts"
 import { AccessTokens } from "../../src/domain/service/access-tokens.ts"
 import type { ServiceView } from "../../src/domain/service/server-status.ts"
 import type { Storage } from "../../src/storage/storage.ts"
 import { SimulatedApp } from "./sockets.ts"
 import type { Actor, Timeline } from "./timeline.ts"
+
+/**
+ * What a worker consists of, connected, before anything of it runs. Others hold the same objects: a
+ * method that is replaced here is replaced for them.
+ */
+export interface WorkerParts {
+  readonly storage: Storage
+  readonly cluster: ClusterInside
+  readonly records: GatewaySessions
+  readonly gateway: Gateway
+  readonly jobs: Pick<JobQueue, "add">
+  readonly actors: ActorParts
+}
 
 export interface SimulatedWorkerOptions {
   readonly self: Member
@@ -35,7 +48,10 @@ export interface SimulatedWorkerOptions {
     readonly gateway: GatewayTopology
     readonly presence: PresenceTiming & GatewayOptions["presence"]
   }
-  readonly newShard: () => number
+  /** Where a new home is to live. */
+  readonly anyShard: () => number
+  /** Breaks the worker before it starts. */
+  readonly plant: ((parts: WorkerParts) => void) | undefined
   readonly log: Log
   readonly metrics: Metrics
   /** The process has ended, by itself or by a fault. */
@@ -107,18 +123,20 @@ export class SimulatedWorker implements Actor {
       keys,
       storage,
       topology,
-      newShard: this.#options.newShard,
       clock,
       log,
       metrics,
     })
+    cluster.directory.anyShard = this.#options.anyShard
     const presences = new PresenceLookup({ ...cluster, timing: topology.presence, clock })
+    const records = new GatewaySessions(remembering, keys)
     const gateway = new Gateway({
       app: this.sockets.app,
       node: { ...cluster, presences },
-      records: new GatewaySessions(remembering, keys),
+      records,
       storage,
-      // Simulated clients do not type, so nobody asks what is known of a token later on.
+      // Simulated clients neither type nor resume with another token, so nobody asks what is known of
+      // one later on.
       tokens: {
         verify: this.#options.verify as never,
         known: () => Promise.reject(new Error("nobody types")),
@@ -134,8 +152,8 @@ export class SimulatedWorker implements Actor {
         allowedOrigins: [],
         compression: true,
         tokenBinding: false,
-        clientAddress: peer => peer,
-        minClientVersion: wireVersion,
+        clientAddress: () => new Uint8Array(4),
+        isUnlimited: () => true,
       },
       service: undisturbed,
       clock,
@@ -144,9 +162,16 @@ export class SimulatedWorker implements Actor {
     })
     this.#gateway = gateway
     cluster.signals.on("logItems", items => gateway.takeItems(items))
-    const host = hostActors(cluster, {
+    cluster.streams.holdWhile(() => gateway.isFull)
+    const jobs: WorkerParts["jobs"] = { add: job => this.#options.addJob(job.key) }
+    const actors = createActorParts(cluster, {
       storage,
-      jobs: { add: job => this.#options.addJob(job.key) },
+      // Simulated servers have no rules.
+      texts: {
+        find: () => Promise.reject(new Error("nobody judges texts")),
+        measure: () => Promise.reject(new Error("nobody measures patterns")),
+      },
+      jobs,
       signedPath: attachmentPath,
       revoke: this.#options.revoke,
       // What the simulated clients know of a token never changes.
@@ -155,8 +180,10 @@ export class SimulatedWorker implements Actor {
       onPresences: changes => gateway.takePresences(changes),
       presence: topology.presence,
     })
+    const host = hostActors(cluster, actors)
     cluster.signals.on("death", () => gateway.noteDeath())
     cluster.signals.on("over", why => this.end(why))
+    this.#options.plant?.({ storage, cluster, records, gateway, jobs, actors })
     this.#node = { ...cluster, ...host, presences }
     await host.start()
     gateway.begin(cluster.streams.position)

@@ -8,9 +8,13 @@ import { isRedisUnavailable } from "../../src/cluster/unavailable.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
 import { Failure } from "../../src/contract/core/errors.ts"
 import type { Snowflake } from "../../src/contract/core/fields.ts"
+import type { Permission } from "../../src/contract/core/permissions.ts"
+import type { Override } from "../../src/domain/core/overrides.ts"
+import { putOverride } from "../../src/storage/communities/overrides.ts"
 import type { RelationshipStatus } from "../../src/contract/social/relationships.ts"
 import { newMember } from "../../src/domain/communities/servers.ts"
-import { grantedAtCreation } from "../../src/domain/core/permissions.ts"
+import { maskOf } from "../../src/domain/core/permission-masks.ts"
+import { grantedAtCreation, holdsIn } from "../../src/domain/core/permissions.ts"
 import { lowerOf } from "../../src/domain/social/relationships.ts"
 import { compareIds, idOf, shardOf } from "../../src/domain/core/snowflake.ts"
 import { type Actor as PersonOf, newAccount } from "../../src/domain/accounts/accounts.ts"
@@ -29,8 +33,9 @@ import type { Action, Plan } from "./plan.ts"
 import { directLink, SimulatedRedis, type Snapshot } from "./redis.ts"
 import { SimulatedStore } from "./store.ts"
 import { Timeline, type Actor } from "./timeline.ts"
-import { RedisWay, storeWay, Way } from "./ways.ts"
-import { SimulatedWorker } from "./worker.ts"
+import { RedisPath, storePath, NetworkPath } from "./network-paths.ts"
+import { SimulatedWorker, type WorkerParts } from "./worker.ts"
+import { ordinary } from "../kit/ordinary-session.ts"
 
 /** The shards that exist here; the program does not mind how many there are. */
 const shards = [3, 217, 580, 901]
@@ -50,6 +55,7 @@ const topology = {
     sleepAfterMs: 3_000,
     batch: 20,
     unpublishedBatches: 8,
+    notReadyAfterMs: 3_000,
     outboxKeepMs: 15_000,
     outboxSweepEveryMs: 1_000,
   },
@@ -60,23 +66,27 @@ const topology = {
     heartbeatIntervalMs: 4_000,
     resumeWindowMs: 12_000,
     positionAfterMs: 3_000,
-    publishSliceBytes: 600,
-    socketBudgetBytes: 1_200,
-    stuckAfterMs: 8_000,
-    identifyQueue: 100,
-    identifyAtOnce: 4,
     connectionsPerUser: 50,
-    framesPerMinute: 10_000,
     typingTimeoutMs: 10_000,
-    signalsPerMinute: 10_000,
-    maxFrameBytes: 65_536,
-    maxInflatedBytes: 262_144,
-    drainRate: 10_000,
-    drainWithinMs: 1_000,
     resumeReplayBytes: 10_000_000,
     classesPerAudience: 2,
-    settleEveryMs: 250,
-    cursorsEveryMs: 1_000,
+    sockets: {
+      sliceBytes: 600,
+      budgetBytes: 1_200,
+      stuckAfterMs: 8_000,
+      maxPerAddress: 10_000,
+      maxUnidentifiedPerAddress: 10_000,
+    },
+    identify: { maxConcurrent: 4, maxWaiting: 100, timeoutMs: 8_000 },
+    frames: {
+      allPerMinute: 100_000,
+      perMinute: 10_000,
+      signalsPerMinute: 10_000,
+      maxBytes: 65_536,
+      maxInflatedBytes: 262_144,
+    },
+    drain: { perSecond: 10_000, withinMs: 1_000 },
+    deliveries: { cursorsEveryMs: 1_000 },
   },
 }
 
@@ -84,7 +94,21 @@ const topology = {
 const { drainTimeoutMs } = clusterConfig.processes
 
 const noneOf = { friend: 0, pending_incoming: 0, pending_outgoing: 0, blocked: 0 }
-const emptyRoom = { mine: noneOf, theirs: noneOf }
+const noCounts = { mine: noneOf, theirs: noneOf }
+
+interface SimulatedServer {
+  readonly id: Snowflake
+  readonly channels: Snowflake[]
+  readonly code: string
+  roles?: { readonly crew: Snowflake; readonly muted: Snowflake }
+  /** Somebody's access is being changed. */
+  isBusy: boolean
+}
+
+const overriding = (type: "role" | "member", target_id: Snowflake, sees: boolean): Override => {
+  const view = maskOf(["channels.view"])
+  return { target_id, type, allow: sees ? view : 0, deny: sees ? 0 : view }
+}
 
 /** A request that was answered by nobody: it may have been done. */
 class Maybe extends Error {}
@@ -102,14 +126,21 @@ export interface RunResult {
   readonly steps: number
 }
 
+export interface RunOptions {
+  readonly trace?: ((line: string) => void) | undefined
+  /** Breaks every worker, before it starts. */
+  readonly plant?: ((parts: WorkerParts) => void) | undefined
+}
+
 /** One simulated history: people, workers, faults, and then everything in peace again. */
-export async function run(plan: Plan, trace?: (line: string) => void): Promise<RunResult> {
-  const world = new World(plan, trace)
+export async function run(plan: Plan, options: RunOptions = {}): Promise<RunResult> {
+  const world = new World(plan, options)
   return world.live()
 }
 
 class World {
   readonly #plan: Plan
+  readonly #plant: RunOptions["plant"]
   readonly #timeline: Timeline
   readonly #history = new History()
   readonly #redis: SimulatedRedis
@@ -119,10 +150,10 @@ class World {
   readonly #log: Log
   readonly #trace: (line: string) => void
   readonly #workers: SimulatedWorker[] = []
-  readonly #ways = new Map<string, { redis: RedisWay; store: Way }>()
+  readonly #paths = new Map<string, { redis: RedisPath; store: NetworkPath }>()
   readonly #pending = new Map<SimulatedWorker, Set<() => void>>()
   readonly #people: Person[] = []
-  readonly #servers: { id: Snowflake; channels: Snowflake[]; code: string }[] = []
+  readonly #servers: SimulatedServer[] = []
   readonly #extraServers: Snowflake[] = []
   readonly #revoked = new Set<Snowflake>()
   readonly #tokens = new Map<string, { user: PersonOf; session: Snowflake }>()
@@ -135,8 +166,9 @@ class World {
   #ids = 0
   #errors: string[] = []
 
-  constructor(plan: Plan, trace: (line: string) => void = () => {}) {
+  constructor(plan: Plan, { trace = () => {}, plant }: RunOptions) {
     this.#plan = plan
+    this.#plant = plant
     this.#timeline = new Timeline(plan.seed)
     this.#trace = line => trace(`${this.#timeline.now.toFixed(1).padStart(9)}  ${line}`)
     const clock = this.#timeline.clockOf(this.#network)
@@ -157,9 +189,9 @@ class World {
     await timeline.run(1_500)
     if (this.#plan.steps.some(({ action }) => action.do === "fail over")) this.#copy()
     let at = timeline.now
-    for (const { after, action } of this.#plan.steps) {
-      at += after
-      if (action.do === "wait") at += action.lasts
+    for (const { afterMs, action } of this.#plan.steps) {
+      at += afterMs
+      if (action.do === "wait") at += action.lastsMs
       timeline.at(at, this.#outside, () => this.#act(action))
     }
     await timeline.run(at)
@@ -188,6 +220,7 @@ class World {
     const people = names.map((username, i): PersonOf => ({
       id: this.#id(shards[i % shards.length]!),
       username,
+      bot: false,
       badges: [],
     }))
     for (const [i, actor] of people.entries()) {
@@ -239,14 +272,14 @@ class World {
         history: this.#history,
         reads: this.#reads,
         somewhere: () => this.#somewhere(),
-        mayBeRefused: awayFor => this.#logsLost || awayFor > topology.resumeWindowMs - 2_500,
+        mayBeRefused: awayForMs => this.#logsLost || awayForMs > topology.resumeWindowMs - 2_500,
       }),
     )
   }
 
   #addServer(shard: number, owner: PersonOf, members: readonly PersonOf[], channels: number): void {
     const id = this.#id(shard)
-    const server = { id, channels: [] as Snowflake[], code: `code${this.#servers.length}` }
+    const server: SimulatedServer = { id, channels: [], code: `code${this.#servers.length}`, isBusy: false }
     this.#store.seed(
       insertServer({
         id,
@@ -310,12 +343,39 @@ class World {
         ended_at: null,
       }),
     )
+    if (this.#plan.steps.some(({ action }) => action.do === "bar")) this.#addRoles(server)
     this.#servers.push(server)
+  }
+
+  /** One that an override may concern, and one that hides every channel. */
+  #addRoles(server: SimulatedServer): void {
+    const [crew, muted] = [1, 2].map(position => {
+      const id = this.#id(shardOf(server.id))
+      const facts = { color: "#000000", hoist: false, mentionable: false, permissions: new Set<Permission>() }
+      this.#store.seed(insertRole({ id, server_id: server.id, name: `role ${position}`, position, ...facts }))
+      return id
+    }) as [Snowflake, Snowflake]
+    server.roles = { crew, muted }
+    for (const channel_id of server.channels)
+      this.#store.seed(putOverride({ ...overriding("role", muted, false), channel_id, server_id: server.id }))
   }
 
   /** What clients read over REST, as it stands in the store now. */
   readonly #reads: Reads = {
-    channelsOf: server => this.#servers.find(({ id }) => id === server)?.channels ?? [],
+    channelsOf: (server, user_id) => {
+      const { servers, members, roles, channelOverrides } = this.#store.tables
+      const row = servers.get(server)
+      const member = members.of("server", server).find(member => member.user_id === user_id)
+      if (!row || !member) return []
+      const held = roles
+        .of("server", server)
+        .map(role => [role.id, { permissions: new Set(role.permissions) }] as const)
+      const rules = { id: server, owner_id: row.owner_id, roles: new Map(held) }
+      const overridesOf = (channel: Snowflake) =>
+        channelOverrides.of("server", server).filter(({ channel_id }) => channel_id === channel)
+      const channels = this.#servers.find(({ id }) => id === server)?.channels ?? []
+      return channels.filter(channel => holdsIn(rules, overridesOf(channel), member, "channels.view"))
+    },
     madeIn: channel => this.#made(channel).length,
     messagesOf: channel =>
       new Map(this.#made(channel).flatMap(({ id, content, deleted }) => (deleted ? [] : [[id, content] as const]))),
@@ -332,15 +392,15 @@ class World {
     const worker: SimulatedWorker = new SimulatedWorker({
       self: { id, role: "web", host: "h", slot },
       timeline,
-      connect: purpose => ways.redis.open(purpose),
-      openRecords: () => ways.redis.open("records"),
+      connect: purpose => paths.redis.open(purpose),
+      openRecords: () => paths.redis.open("records"),
       openStorage: () =>
         this.#store.connect(
-          storeWay({
+          storePath({
             timeline,
             worker,
             network: this.#network,
-            way: ways.store,
+            path: paths.store,
             pausedUntil: () => this.#storePausedUntil,
           }),
         ),
@@ -362,19 +422,20 @@ class World {
           username: found.user.username,
           badges: [],
           tier: "free",
-          bot: false,
+          ...ordinary,
           token_hash: "",
           expires_at: 2 ** 40,
           last_activity: 0,
         }
       },
       topology,
-      newShard: () => timeline.pick(shards)!,
+      anyShard: () => timeline.pick(shards)!,
+      plant: this.#plant,
       log: this.#log,
       metrics,
       ended: why => {
         this.#trace(`${id} ended: ${why}`)
-        ways.redis.processEnded()
+        paths.redis.processEnded()
         this.#workers.splice(this.#workers.indexOf(worker), 1)
         for (const forget of pending) forget()
         pending = new Set()
@@ -383,17 +444,17 @@ class World {
         timeline.after(timeline.between(100, 900), this.#outside, () => this.#spawn(slot))
       },
     })
-    const ways = {
-      redis: new RedisWay({
+    const paths = {
+      redis: new RedisPath({
         timeline,
         redis: this.#redis,
         worker,
         network: this.#network,
-        way: new Way(timeline, [0.05, 0.6], this.#inPeace ? 0 : this.#plan.loss),
+        path: new NetworkPath(timeline, [0.05, 0.6], this.#inPeace ? 0 : this.#plan.loss),
       }),
-      store: new Way(timeline, [0.2, 2], this.#inPeace ? 0 : this.#plan.loss),
+      store: new NetworkPath(timeline, [0.2, 2], this.#inPeace ? 0 : this.#plan.loss),
     }
-    this.#ways.set(id, ways)
+    this.#paths.set(id, paths)
     this.#pending.set(worker, pending)
     this.#workers.push(worker)
     this.#history.count("workers started")
@@ -412,12 +473,12 @@ class World {
     this.#history.count("deaths declared by the primary")
   }
 
-  /** A trip to Redis and back that is not simulated in detail: it takes its time, and fails while the way is cut. */
+  /** A trip to Redis and back that is not simulated in detail: it takes its time, and fails while the path is cut. */
   #crossing(worker: SimulatedWorker): Promise<void> {
-    const { way } = this.#ways.get(worker.id)!.redis
+    const { path } = this.#paths.get(worker.id)!.redis
     return new Promise((resolve, reject) => {
-      const isLost = way.isCut || way.isLost() || this.#redis.paused
-      this.#timeline.after(way.delay(), worker, () => (isLost ? reject(new Failure("unavailable", {})) : resolve()))
+      const isLost = path.isCut || path.isLost() || this.#redis.paused
+      this.#timeline.after(path.delayMs(), worker, () => (isLost ? reject(new Failure("unavailable", {})) : resolve()))
     })
   }
 
@@ -495,10 +556,137 @@ class World {
     return true
   }
 
-  async #change(change: Change, tries: number, action: (worker: SimulatedWorker) => Promise<unknown>): Promise<void> {
+  async #change(
+    change: Change,
+    tries: number,
+    action: (worker: SimulatedWorker) => Promise<unknown>,
+  ): Promise<boolean> {
     this.#history.changes.push(change)
-    const done = await this.#insist(tries, action)
+    let attempts = 0
+    const done = await this.#insist(tries, worker => {
+      attempts++
+      return action(worker).catch((error: unknown) => {
+        change.isRefused = attempts === 1 && error instanceof Failure && error.code !== "unavailable"
+        throw error
+      })
+    })
     if (done !== undefined) change.endedAt = this.#timeline.now
+    return done !== undefined
+  }
+
+  /** A guest loses access in one of many ways, and gets it back. One after the other in each server. */
+  async #bar({ server: number, channel: which, how, lastsMs }: Extract<Action, { do: "bar" }>): Promise<void> {
+    const server = this.#servers[number % this.#servers.length]!
+    const owner = this.#people[this.#servers.indexOf(server)]!.actor
+    const guest = this.#people[2 + this.#servers.indexOf(server)]!.actor
+    if (server.isBusy) return
+    server.isBusy = true
+    const channel = server.channels[which % server.channels.length]!
+    const user = owner.id
+    const tries = 12
+    const wait = () => new Promise<void>(resolve => this.#timeline.after(lastsMs, this.#outside, resolve))
+    const change = (type: Change["type"], ofChannel = false): Change => {
+      const about = { user: guest.id, server: server.id, invokedAt: this.#timeline.now }
+      return { type, ...about, ...(ofChannel && { channel }) }
+    }
+    const join = () =>
+      this.#change(change("join"), tries, async ({ node }) => {
+        const workers = await node.router.workersOf(guest.id)
+        return node.ask(serverActor, server.id, {
+          type: "join",
+          user: guest,
+          code: server.code,
+          workers,
+          isFull: false,
+        })
+      })
+    const hides = (type: "hide" | "show", act: (worker: SimulatedWorker) => Promise<unknown>) =>
+      this.#change(change(type, true), tries, act)
+    const override =
+      (kind: "role" | "member", target_id: Snowflake, sees: boolean) =>
+      ({ node }: SimulatedWorker) =>
+        node.ask(channelActor, channel, {
+          type: "setOverride",
+          user,
+          isLimited: false,
+          kind,
+          target_id,
+          allow: sees ? ["channels.view"] : [],
+          deny: sees ? [] : ["channels.view"],
+        })
+    const role =
+      (role_id: Snowflake, held: boolean) =>
+      ({ node }: SimulatedWorker): Promise<unknown> =>
+        node.ask(serverActor, server.id, {
+          type: held ? "giveRole" : "takeRole",
+          user,
+          member_id: guest.id,
+          role_id,
+          shown: guest,
+        })
+    const clear = ({ node }: SimulatedWorker): Promise<unknown> =>
+      node.ask(channelActor, channel, { type: "deleteOverride", user, isLimited: false, target_id: guest.id })
+    const transfer =
+      (from: Snowflake, to: Snowflake) =>
+      ({ node }: SimulatedWorker) =>
+        node.ask(serverActor, server.id, {
+          type: "transferServer",
+          user: from,
+          heir: { id: to, mayOwn: true },
+          isFull: false,
+        })
+    const { crew, muted } = server.roles!
+    /** Whether access was taken away for sure. */
+    let isBarred = false
+    await join()
+    switch (how) {
+      case "kick":
+        isBarred = await this.#change(change("kick"), tries, ({ node }) =>
+          node.ask(serverActor, server.id, { type: "kick", user, member_id: guest.id }),
+        )
+        await wait()
+        await join()
+        break
+      case "ban": {
+        const target = { target_id: guest.id, username: guest.username }
+        isBarred = await this.#change(change("ban"), tries, ({ node }) =>
+          node.ask(serverActor, server.id, { type: "ban", user, ...target, reason: "", days: 0 }),
+        )
+        await wait()
+        await this.#insist(tries, ({ node }) => node.ask(serverActor, server.id, { type: "unban", user, ...target }))
+        await join()
+        break
+      }
+      case "member override":
+        isBarred = await hides("hide", override("member", guest.id, false))
+        await wait()
+        await hides("show", override("member", guest.id, true))
+        break
+      case "role override":
+        // An override of the member would outweigh it.
+        await hides("show", clear)
+        await this.#insist(tries, role(crew, true))
+        isBarred = await hides("hide", override("role", crew, false))
+        await wait()
+        await hides("show", override("role", crew, true))
+        break
+      case "role":
+        await hides("show", clear)
+        await this.#insist(tries, role(crew, false))
+        isBarred = await hides("hide", role(muted, true))
+        await wait()
+        await hides("show", role(muted, false))
+        break
+      case "owner":
+        await hides("hide", override("member", guest.id, false))
+        await hides("show", transfer(user, guest.id))
+        await wait()
+        isBarred = await hides("hide", transfer(guest.id, user))
+        await wait()
+        await hides("show", override("member", guest.id, true))
+    }
+    if (isBarred) this.#history.count(`${how} over`)
+    server.isBusy = false
   }
 
   #act(action: Action): void {
@@ -525,7 +713,7 @@ class World {
             action.do === "edit"
               ? node.ask(channelActor, send.channel, {
                   type: "editMessage",
-                  user: send.author,
+                  author: this.#people.find(({ actor }) => actor.id === send.author)!.actor,
                   message_id: send.id!,
                   content,
                 })
@@ -563,6 +751,8 @@ class World {
         )
         return
       }
+      case "bar":
+        return this.#started(this.#bar(action))
       case "relate": {
         const one = this.#people[action.person % this.#people.length]!
         const others = this.#people.filter(person => person !== one)
@@ -577,7 +767,7 @@ class World {
           const two = by === 0 ? { by: first, other: second } : { by: second, other: first }
           this.#started(
             this.#insist(4, ({ node }) =>
-              node.ask(userActor, lowerOf(first.id, second.id), { type, ...two, message: null, room: emptyRoom }),
+              node.ask(userActor, lowerOf(first.id, second.id), { type, ...two, message: null, counts: noCounts }),
             ).then(done => done && this.#history.count("relationships changed")),
           )
         }
@@ -633,11 +823,11 @@ class World {
         return
       }
       case "break off":
-        return this.#client(action.client).breakOff(action.awayFor)
+        return this.#client(action.client).breakOff(action.awayForMs)
       case "slow": {
         const client = this.#client(action.client)
         client.pace = action.pace
-        timeline.after(action.lasts, this.#outside, () => (client.pace = 0))
+        timeline.after(action.lastsMs, this.#outside, () => (client.pace = 0))
         return
       }
       case "kill":
@@ -647,7 +837,7 @@ class World {
         return
       case "pause": {
         const worker = this.#worker(action.worker)
-        if (worker) worker.pausedUntil = Math.max(worker.pausedUntil, timeline.now + action.lasts)
+        if (worker) worker.pausedUntil = Math.max(worker.pausedUntil, timeline.now + action.lastsMs)
         return
       }
       case "drain": {
@@ -662,25 +852,30 @@ class World {
         if (this.#workers.length < 4) this.#spawn(this.#plan.workers + this.#incarnations)
         return
       case "cut": {
-        const ways = this.#waysOf(action.worker)
-        if (action.way === "redis") ways?.redis.cut(action.lasts)
-        else if (ways) ways.store.cutUntil = Math.max(ways.store.cutUntil, timeline.now + action.lasts)
+        const paths = this.#pathsOf(action.worker)
+        if (action.path === "redis") paths?.redis.cut(action.lastsMs)
+        else if (paths) paths.store.cutUntil = Math.max(paths.store.cutUntil, timeline.now + action.lastsMs)
         return
       }
-      case "slow way": {
-        const ways = this.#waysOf(action.worker)
-        if (!ways) return
-        const way = action.way === "redis" ? ways.redis.way : ways.store
-        way.slowBy = action.by
-        way.slowUntil = timeline.now + action.lasts
+      case "slow path": {
+        const paths = this.#pathsOf(action.worker)
+        if (!paths) return
+        const path = action.path === "redis" ? paths.redis.path : paths.store
+        path.slowByMs = action.byMs
+        path.slowUntil = timeline.now + action.lastsMs
         return
       }
       case "pause redis":
         this.#redis.pause()
-        timeline.after(action.lasts, this.#outside, () => this.#redis.resume())
+        timeline.after(action.lastsMs, this.#outside, () => this.#redis.resume())
         return
       case "pause store":
-        this.#storePausedUntil = Math.max(this.#storePausedUntil, timeline.now + action.lasts)
+        this.#storePausedUntil = Math.max(this.#storePausedUntil, timeline.now + action.lastsMs)
+        return
+      case "copy redis":
+        // The log of a worker that ends before it has moved cannot be told from one without its last writes.
+        this.#logsLost = true
+        this.#redis.copied()
         return
       case "flush redis":
         this.#logsLost = true
@@ -689,19 +884,19 @@ class World {
       case "replace redis":
         this.#logsLost = true
         this.#redis.flush()
-        for (const { redis } of this.#ways.values()) redis.cut(timeline.between(5, 300))
+        for (const { redis } of this.#paths.values()) redis.cut(timeline.between(5, 300))
         return
       case "fail over": {
         const behind = this.#snapshots.findLast(({ at }) => at <= timeline.now - action.behind)
         if (!behind) return
         this.#logsLost = true
         this.#redis.rollback(behind.snapshot)
-        for (const { redis } of this.#ways.values()) redis.cut(timeline.between(5, 300))
+        for (const { redis } of this.#paths.values()) redis.cut(timeline.between(5, 300))
         return
       }
       case "skew": {
         const worker = this.#worker(action.worker)
-        if (worker) worker.skew += action.by
+        if (worker) worker.skew += action.byMs
         return
       }
       case "wait":
@@ -724,9 +919,9 @@ class World {
     return clients[number % clients.length]!
   }
 
-  #waysOf(number: number) {
+  #pathsOf(number: number) {
     const worker = this.#worker(number)
-    return worker && this.#ways.get(worker.id)
+    return worker && this.#paths.get(worker.id)
   }
 
   // How it ends.
@@ -736,11 +931,11 @@ class World {
     const timeline = this.#timeline
     this.#trace("peace")
     this.#inPeace = true
-    for (const { redis, store } of this.#ways.values())
-      for (const way of [redis.way, store]) {
-        way.loss = 0
-        way.cutUntil = Math.min(way.cutUntil, timeline.now)
-        way.slowUntil = 0
+    for (const { redis, store } of this.#paths.values())
+      for (const path of [redis.path, store]) {
+        path.loss = 0
+        path.cutUntil = Math.min(path.cutUntil, timeline.now)
+        path.slowUntil = 0
       }
     this.#storePausedUntil = Math.min(this.#storePausedUntil, timeline.now)
     this.#redis.resume()
@@ -794,8 +989,13 @@ class World {
     }
     const worker = this.#somewhere()
     if (!worker) return this.#history.note("P14", "nobody can be asked who is there")
+    // Workers may be about to connect anew.
+    const again = () =>
+      new Promise<void>(resolve => timeline.after(3_000, this.#outside, resolve)).then(() => ask(worker))
     this.#started(
-      ask(worker).catch((error: unknown) => this.#history.note("P14", `presences are not known: ${String(error)}`)),
+      ask(worker)
+        .catch(again)
+        .catch((error: unknown) => this.#history.note("P14", `presences are not known: ${String(error)}`)),
     )
     await timeline.run(timeline.now + 10_000, () => this.#running.size === 0)
   }

@@ -533,7 +533,7 @@ describe.each(["the elder", "the younger"])("P12: a block by %s", who => {
       const [lower] = [ada.id, lin.id].toSorted(compareIds)
       // No worker looks after the DM.
       const block = () =>
-        east.node.ask(userActor, lower!, { type: "blockUser", ...two, room: { mine: counts, theirs: counts } })
+        east.node.ask(userActor, lower!, { type: "blockUser", ...two, counts: { mine: counts, theirs: counts } })
       const lift = () => east.node.ask(userActor, lower!, { type: "deleteRelationship", ...two })
       if (what === "new")
         expect(await refusal(ada.on(east).deleteRelationship({ user_id: lin.id }))).toBe("relationship_not_found")
@@ -597,7 +597,7 @@ test("a block waits for what the two are told, not for what others are; lifting 
     const party = ({ id, username }: Person) => ({ id, username, avatar_url: null, presence: null })
     const [lower] = [ada.id, lin.id].toSorted(compareIds)
     const none = { friend: 0, pending_incoming: 0, pending_outgoing: 0, blocked: 0 }
-    const block = { by: party(ada), other: party(lin), room: { mine: none, theirs: none } }
+    const block = { by: party(ada), other: party(lin), counts: { mine: none, theirs: none } }
     await west.node.ask(userActor, lower!, { type: "blockUser", ...block })
     await ada.on(east).deleteRelationship({ user_id: lin.id })
     expect(await ada.on(west).createMessage({ channel_id, content: "z" })).toMatchObject({ channel_id })

@@ -42,11 +42,10 @@ async function quiet(cluster: Cluster): Promise<void> {
   // serve them.
   for (const _ of [1, 2])
     await Promise.all(
-      workers.flatMap(
-        one =>
-          workers
-            .filter(other => other !== one)
-            .map(other => one.node.bus.request(other.id, "servedHomes", { shards: [] }, 30_000)), // words: its name on the wire
+      workers.flatMap(one =>
+        workers
+          .filter(other => other !== one)
+          .map(other => one.node.bus.request(other.id, "homeSubscriptions", { shards: [] }, 30_000)),
       ),
     )
   await cluster.settle()
@@ -151,6 +150,23 @@ test("PRES3, P14: a session that resumes on another worker was never offline", a
   await quiet(shared)
   expect(presencesIn(inbox, ada)).toEqual([])
   await sees(lin, east, ada, "online")
+})
+
+test("P14: a user who logs out after their session has moved is online on no worker that had it", async ({
+  cluster,
+}) => {
+  // As long as in earnest: a worker takes the events of a user whose session moved for as long.
+  const [east, west] = await cluster.boot(2, { topology: { presence: topology.presence } })
+  const { ada, lin } = await cluster.seed(sharedServer)
+  const inbox = await lin.listen(west!, { intents })
+  const own = await ada.listen(east!)
+  expect(await inbox.next("PRESENCE_UPDATE", of(ada))).toEqual(seen(ada))
+  own.drop()
+  await own.reconnect(west!.url)
+  await until("it has moved", () => own.state === "live")
+  await ada.on(west!).logout()
+  expect(await inbox.next("PRESENCE_UPDATE", { ...of(ada), timeoutMs: 30_000 })).toEqual(gone(ada))
+  await sees(lin, east!, ada, "offline")
 })
 
 test("what is left out stays, what is null or empty goes, what is too long is cut or refused", async ({ shared }) => {
@@ -585,7 +601,10 @@ test("five thousand who come and go together are not looked at in one portion af
 })
 
 test("what goes to many servers goes in slices, and to each session once", async ({ cluster }) => {
-  const [east, west] = (await cluster.boot(2, { topology: { gateway: { publishSliceBytes: 1 } } })) as [Worker, Worker]
+  const [east, west] = (await cluster.boot(2, { topology: { gateway: { sockets: { sliceBytes: 1 } } } })) as [
+    Worker,
+    Worker,
+  ]
   const [ada, lin, bob] = await Promise.all(["ada", "lin", "bob"].map(name => cluster.person(name, east)))
   for (const members of [[lin!], [lin!, bob!], [bob!], [lin!]]) await plantServer(cluster, { owner: ada!, members })
   await befriended(ada!, lin!, east)
@@ -709,7 +728,7 @@ test("friends whose home does not answer are listed and made all the same; what 
   for (const end of ends) end()
 })
 
-test("a fault of the asked worker is told as such; only what an earlier version does not know counts as empty", async ({
+test("a fault of the asked worker is told as such; only what another version does not know counts as empty", async ({
   cluster,
 }) => {
   const [east, west] = (await cluster.boot(2, { topology })) as [Worker, Worker]

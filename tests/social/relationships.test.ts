@@ -11,7 +11,7 @@ import type { Cluster, Worker } from "../kit/cluster.ts"
 import { refusal } from "../kit/conformance.ts"
 import { runs } from "../kit/effort.ts"
 import { randomFrom, type Random } from "../chaos/random.ts"
-import type { Listener, Person, Place, Starling } from "../kit/person.ts"
+import type { Listener, Person, Endpoint, Starling } from "../kit/person.ts"
 import { plantedId } from "../kit/seeds.ts"
 import { expect, test, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
@@ -24,7 +24,7 @@ const seconds = () => Math.floor(Date.now() / 1000)
 const toldTo = (inbox: Listener) =>
   inbox.rest().flatMap(event => (event.name.startsWith("RELATIONSHIP_") ? [[event.name, event.data] as const] : []))
 
-async function listOf(person: Person, place: Place): Promise<Record<string, RelationshipStatus>> {
+async function listOf(person: Person, place: Endpoint): Promise<Record<string, RelationshipStatus>> {
   const list = await person.on(place).listRelationships()
   return Object.fromEntries(list.map(({ user_id, status }) => [user_id, status]))
 }
@@ -375,7 +375,7 @@ describe("of each kind nobody has more than a thousand", () => {
       SELECT ${person.id}, id, ${status}, 0 FROM unnest(${ids}::bigint[]) AS id`
     return { person, rest: person.on(shared.east), ids }
   }
-  const makeRoom = (shared: SharedCluster, { person, ids }: { person: Person; ids: string[] }) =>
+  const removeOne = (shared: SharedCluster, { person, ids }: { person: Person; ids: string[] }) =>
     shared.sql`DELETE FROM relationships WHERE user_id = ${person.id} AND other_id = ${ids.pop()!}`
 
   test.for(["sender", "other"])("of requests; the %s is full", async (side, { shared }) => {
@@ -388,7 +388,7 @@ describe("of each kind nobody has more than a thousand", () => {
         : lin.on(shared.west).requestFriend({ user_id: popular.person.id })
     expect(await refusal(ask())).toBe("relationship_limit")
     expect(await listOf(lin, shared.east)).toEqual({})
-    await makeRoom(shared, popular)
+    await removeOne(shared, popular)
     expect((await ask()).status).toBe("pending_outgoing")
     expect(await popular.rest.listRelationships()).toHaveLength(full)
   })
@@ -403,7 +403,7 @@ describe("of each kind nobody has more than a thousand", () => {
     expect(await refusal(rest.requestFriend({ user_id: lin.id }))).toBe("relationship_limit")
     expect(await refusal(mo.on(shared.west).acceptFriend({ user_id: person.id }))).toBe("relationship_limit")
     expect(await listOf(lin, shared.east)).toEqual({ [person.id]: "pending_outgoing" })
-    await makeRoom(shared, popular)
+    await removeOne(shared, popular)
     expect(await rest.acceptFriend({ user_id: lin.id })).toEqual({ success: true })
     expect(await refusal(mo.on(shared.west).acceptFriend({ user_id: person.id }))).toBe("relationship_limit")
   })
@@ -413,7 +413,7 @@ describe("of each kind nobody has more than a thousand", () => {
     const lin = await shared.person("lin")
     expect(await refusal(popular.rest.blockUser({ user_id: lin.id }))).toBe("relationship_limit")
     expect((await lin.on(shared.west).blockUser({ user_id: popular.person.id })).status).toBe("blocked")
-    await makeRoom(shared, popular)
+    await removeOne(shared, popular)
     expect((await popular.rest.blockUser({ user_id: lin.id })).status).toBe("blocked")
   })
 })
@@ -476,17 +476,17 @@ const outcomeOf = (call: Promise<unknown>): Promise<string> =>
     () => "granted",
     () => refusal(call),
   )
-const act = (people: readonly [Person, Person], { who, verb }: Command, place: Place): Promise<string> =>
+const act = (people: readonly [Person, Person], { who, verb }: Command, place: Endpoint): Promise<string> =>
   outcomeOf(people[who].on(place)[verb]({ user_id: people[1 - who]!.id }))
 
 /** What the lists of two say of one another, read at the same place. */
-async function sidesOf([one, other]: readonly [Person, Person], place: Place): Promise<Sides> {
+async function sidesOf([one, other]: readonly [Person, Person], place: Endpoint): Promise<Sides> {
   const [ofOne, ofOther] = await Promise.all([listOf(one, place), listOf(other, place)])
   return [ofOne[other.id] ?? "none", ofOther[one.id] ?? "none"]
 }
 
 /** Back to strangers. */
-async function part(people: readonly [Person, Person], place: Place): Promise<void> {
+async function part(people: readonly [Person, Person], place: Endpoint): Promise<void> {
   const sides = await sidesOf(people, place)
   for (const who of [0, 1] as const)
     if (sides[who] !== "none") await act(people, { who, verb: "deleteRelationship" }, place)

@@ -9,7 +9,7 @@ import type { AddressInfo } from "node:net"
 import type { Browser, Page } from "playwright-core"
 import { beforeAll } from "vitest"
 import { startBrowser } from "../kit/browser.ts"
-import type { Place } from "../kit/person.ts"
+import type { Endpoint } from "../kit/person.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
@@ -52,7 +52,7 @@ beforeAll(async () => {
   }
 }, 15 * 60_000)
 
-const gatewayOf = ({ url }: Place) => `${url.replace("http", "ws")}/gateway`
+const gatewayOf = ({ url }: Endpoint) => `${url.replace("http", "ws")}/gateway`
 
 /** Calls a function of a page. */
 const on =

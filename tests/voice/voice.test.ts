@@ -19,7 +19,7 @@ import { systemClock } from "../../src/std/system-clock.ts"
 import { randomFrom } from "../chaos/random.ts"
 import type { Cluster, Worker } from "../kit/cluster.ts"
 import { refusal } from "../kit/conformance.ts"
-import type { Listener, Person, Place } from "../kit/person.ts"
+import type { Listener, Person, Endpoint } from "../kit/person.ts"
 import { plantServer, sharedServer } from "../kit/seeds.ts"
 import { expect, test, testWith } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
@@ -61,7 +61,7 @@ async function joined(cluster: Cluster, { ada, channel }: { ada: Person; channel
 }
 
 /** A client that keeps what is no event, beside its events. */
-async function listen(person: Person, place: Place, options: Parameters<Person["listen"]>[1] = {}) {
+async function listen(person: Person, place: Endpoint, options: Parameters<Person["listen"]>[1] = {}) {
   const frames: ServerFrame[] = []
   const client = await person.listen(place, { ...options, onFrame: frame => frames.push(frame) })
   const signals = () => frames.filter(({ op }) => op >= 20 && op <= 26)
@@ -805,11 +805,26 @@ test("voice can be switched off, and TURN servers and a media server can be name
   const [on] = await cluster.boot(1, { config: turn })
   const { ada, lin, hall } = await voiceServer(cluster)
   const caller = await lin.listen(on!)
+  const turnOf = async (person: Person) => {
+    const [own, inChannel] = await Promise.all([
+      person.on(on!).getIceServers({}),
+      person.on(on!).getVoiceInfo({ channel_id: hall.id }),
+    ])
+    return [own, inChannel].map(({ ice_servers }) => ice_servers.some(({ urls }) => urls[0]!.startsWith("turn:")))
+  }
+  expect(await turnOf(lin), "TURN relays are for users in a call").toEqual([false, false])
   const { endpoint, ice_servers } = await join(caller, hall.id)
+  await until("the user's home knows the call", async () => (await turnOf(lin))[0]!)
+  expect(await turnOf(lin)).toEqual([true, true])
+  expect(await turnOf(ada)).toEqual([false, false])
+  const endsInSeconds = Number(ice_servers[1]!.username!.split(":")[0]) - Date.now() / 1000
+  expect(endsInSeconds).toBeLessThanOrEqual(600)
   expect(endpoint).toBe(`wss://media.example/media?x=1&roomId=voice_${hall.id}&peerId=user_${lin.id}`)
   expect(ice_servers[1]!.urls).toEqual(["turn:turn.example:3478", "turns:turn.example:5349"])
   expect(ice_servers[1]!.username).toMatch(new RegExp(String.raw`^\d+:${lin.id}$`))
   expect(ice_servers[1]!.credential).toMatch(/^[\w+/]{27}=$/)
+  leave(caller)
+  await until("the user's home knows the end", async () => !(await turnOf(lin))[0]!)
   const [off] = await cluster.boot(1, { config: { STARLING_VOICE_ENABLED: "off" } })
   expect(await refusal(ada.on(off!).getIceServers({}))).toBe("unavailable")
   expect(await refusal(ada.on(off!).getVoiceInfo({ channel_id: hall.id }))).toBe("unavailable")

@@ -7,9 +7,11 @@ import { userOnly } from "../../domain/core/audience.ts"
 import { secondsAt } from "../../std/clock.ts"
 import { loginKeyOf, loginKeyOfName } from "../../domain/accounts/failed-logins.ts"
 import { defaultPresence } from "../../domain/core/presences.ts"
+import type { OneTimeToken } from "../../domain/accounts/one-time-tokens.ts"
 import { accepted, type SecondFactor } from "../../domain/accounts/second-factors.ts"
 import type { UserState } from "../../domain/accounts/user-state.ts"
 import { eraseAccount, eraseFailedLogins } from "../../storage/account-deletion.ts"
+import { isWayBack } from "./email-restoration.ts"
 import { needsTokens, voidTokens } from "./one-time-tokens.ts"
 import { becoming, endedSessions, type Proof } from "./sign-in.ts"
 import type { AccountStatusCommands } from "./account-status.ts"
@@ -63,7 +65,8 @@ export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDel
 
       const deletion_at = secondsAt(now) + days * day
       const frozen = becoming(user, { ...used, deletion_status: "frozen", deletion_at })
-      const out = signedOut(user)
+      // A way back is open again if the deletion is cancelled (ACC5).
+      const out = signedOut(user, token => !isWayBack(token))
       return {
         apply: draft => {
           frozen.apply(draft)
@@ -143,9 +146,9 @@ const accountStatusChangedOf = (bot: Snowflake) =>
   })
 
 /** DEL1: no session is left, and no token that could make one. */
-function signedOut(user: User) {
+function signedOut(user: User, isVoid?: (token: OneTimeToken) => boolean) {
   const sessions = endedSessions(user, [...user.sessions.keys()])
-  const tokens = voidTokens(user)
+  const tokens = voidTokens(user, isVoid)
   return {
     apply: (draft: UserState) => {
       sessions.apply(draft)

@@ -6,14 +6,16 @@ import { userUpdate, type PrivateUser, type ShownUser } from "../../contract/acc
 import { tierAt, type Account } from "../../domain/accounts/accounts.ts"
 import { userOnly } from "../../domain/core/audience.ts"
 import { secondsAt } from "../../std/clock.ts"
+import { accepted, type SecondFactor } from "../../domain/accounts/second-factors.ts"
 import { limitsOf } from "../../domain/accounts/tiers.ts"
 import type { UserState } from "../../domain/accounts/user-state.ts"
 import { privateUser, shownUser } from "../../storage/accounts/users.ts"
+import { isWayBack, noWayBack, wayBackFrom } from "./email-restoration.ts"
 import { needsTokens, voidTokens } from "./one-time-tokens.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind, Publication } from "../../runtime/actor.ts"
 import { tellsOf } from "../shared/tells.ts"
-import { becoming, endedSessions } from "./sign-in.ts"
+import { becoming, endedSessions, type Proof } from "./sign-in.ts"
 import { recounted } from "../voice/voice.ts"
 
 /**
@@ -21,7 +23,10 @@ import { recounted } from "../voice/voice.ts"
  *   ACC1  A new password replaces only the password that the request confirmed, not one that was
  *       set in the meantime.
  *   ACC2  A new password ends everything that the old one opened: other sessions, challenges,
- *       emailed tokens. A new address ends the tokens that were sent to the old one.
+ *       emailed tokens. A new address ends the tokens that were sent to the old one. Neither ends a
+ *       way back (ACC5).
+ *   ACC4  An address is replaced only with the proof of identity that the account asks for when
+ *       the change is made.
  *   ACC3  Everybody who sees a user receives their profile as it is after the last change.
  */
 
@@ -42,13 +47,15 @@ export interface AccountCommands {
   editAccount(input: {
     username?: string | undefined
     email?: string | undefined
-    /** The hash of the new one, and the hash that the current one was found to be. */
-    password?: { hash: string; shown: string | null } | undefined
+    /** Of the new password. */
+    password_hash?: string | undefined
+    /** How the user proved their identity; a new address or password needs it. */
+    shown?: { readonly proof: Proof; readonly factor: SecondFactor } | undefined
     /** The session of the caller; it outlives a change of the password. */
     session_id: Snowflake
     /** A new address has to be verified. */
     verification: boolean
-  }): { user: PrivateUser; emailChanged: boolean }
+  }): { user: PrivateUser; emailChanged: boolean; isProven: boolean }
   /** What is left out stays as it is. */
   setTier(input: {
     tier?: string | undefined
@@ -68,26 +75,35 @@ type User = Readonlied<UserState>
 
 export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["commands"] = {
   editAccount: {
-    needs: ({ password, email }) => (password || email !== undefined ? needsTokens() : []),
-    turn({ state: user, newId }, { username, email, password, session_id, verification }) {
-      if (password && password.shown !== user.password_hash) throw fail("incorrect_current_password") // ACC1
+    needs: ({ password_hash, email }) => ((password_hash ?? email) === undefined ? [] : needsTokens()),
+    turn({ state: user, now, newId }, { username, email, password_hash, shown, session_id, verification }) {
+      if (password_hash !== undefined) requirePassword(user, shown) // ACC1
       const isRenamed = username !== undefined && username !== user.username
       const emailChanged = email !== undefined && email !== user.email
+      // ACC4
+      const factor = emailChanged ? usedFactor(user, shown) : {}
+      if (!factor) return { reply: { user: privateUser(user), emailChanged: false, isProven: false } }
       const isForced = user.must_rename && isRenamed && username.toLowerCase() !== user.username.toLowerCase()
       const changes: Partial<Account> = {
         ...(isRenamed && { username }),
         ...(isForced && { must_rename: false, rename_reason: null }),
         ...(emailChanged && { email, email_confirmed: false, ...(verification && { email_verified: false }) }),
-        ...(password && { password_hash: password.hash }),
+        ...factor,
+        ...(password_hash !== undefined && { password_hash }),
       }
       const after = { ...user, ...changes }
-      const reply = { user: privateUser(after), emailChanged }
+      const reply = { user: privateUser(after), emailChanged, isProven: true }
       if (Object.keys(changes).length === 0) return { reply }
 
       const changed = becoming(user, changes)
+      const back = emailChanged ? wayBackFrom(user, email, now, newId) : noWayBack
       // ACC2
-      const used = voidTokens(user, ({ kind }) => password !== undefined || (emailChanged && kind !== "two_factor"))
-      const others = password ? [...user.sessions.keys()].filter(id => id !== session_id) : []
+      const used = voidTokens(
+        user,
+        token => !isWayBack(token) && (password_hash !== undefined || (emailChanged && token.kind !== "two_factor")),
+        back.tokens,
+      )
+      const others = password_hash !== undefined ? [...user.sessions.keys()].filter(id => id !== session_id) : []
       const ended = endedSessions(user, others)
       return {
         apply: draft => {
@@ -95,8 +111,8 @@ export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["
           used.apply(draft)
           ended.apply(draft)
         },
-        write: [...changed.write, ...used.write, ...ended.write],
-        publish: [...ended.publish, ...shownChange(user, after, newId)],
+        write: [...changed.write, ...used.write, ...ended.write, ...back.write],
+        publish: [...ended.publish, ...shownChange(user, after, newId), ...back.publish],
         reply,
       }
     },
@@ -173,6 +189,21 @@ export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["
     forListeners: true,
     turn: ({ state: user }, { other }) => ({ publish: [userUpdate.to(userOnly(user.id), other)], reply: undefined }),
   },
+}
+
+/** The proof must be of the hash that the account has now, also where it has none. */
+function requirePassword(user: User, shown: { readonly proof: Proof } | undefined): void {
+  if (shown === undefined) throw fail("missing_current_password")
+  if (shown.proof.password_hash !== user.password_hash) throw fail("incorrect_current_password")
+}
+
+/** What the proof of identity uses up; undefined: its code is wrong. */
+function usedFactor(
+  user: User,
+  shown: { readonly proof: Proof; readonly factor: SecondFactor } | undefined,
+): Partial<Account> | undefined {
+  requirePassword(user, shown)
+  return user.totp_enabled ? accepted(user, shown!.factor) : {}
 }
 
 /**

@@ -3,7 +3,8 @@ import { fail } from "../../contract/core/errors.ts"
 import { secondsAt } from "../../std/clock.ts"
 import { openToken, type OneTimeToken } from "../../domain/accounts/one-time-tokens.ts"
 import type { UserState } from "../../domain/accounts/user-state.ts"
-import type { MailKind } from "../../storage/accounts/mails.ts"
+import type { RequestedMail } from "../../storage/accounts/mails.ts"
+import { isWayBack } from "./email-restoration.ts"
 import { issueToken, needsTokens, tokensOf, voidTokens } from "./one-time-tokens.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
@@ -15,14 +16,17 @@ import { becoming, endedSessions } from "./sign-in.ts"
  */
 export interface EmailLinkCommands {
   /**
-   * For a mail that is about to go out; the one of its kind before is void. Null: there is nothing
-   * to be mailed.
+   * For a mail that is about to go out. Of one kind the last three are good: who asks for a mail in
+   * somebody's name ends none of their links. Null: there is nothing to be mailed.
    */
-  startMailedToken(input: { kind: MailKind; token_hash: string; email: string; expires_at: number }): {
+  startMailedToken(input: { kind: RequestedMail; token_hash: string; email: string; expires_at: number }): {
     token_id: Snowflake | null
   }
   verifyEmail(input: { token: PresentedToken }): { verified: true }
-  /** Ends every session, and with the password all that was open for the one before. */
+  /**
+   * Ends every session, and with the password all that was open for the one before; not the way back
+   * to an address that the account has left (ACC5).
+   */
   resetPassword(input: { token: PresentedToken; password_hash: string }): { ended: number }
 }
 
@@ -30,6 +34,9 @@ export interface PresentedToken {
   id: Snowflake
   token_hash: string
 }
+
+/** Links of a kind that are good at the same time. */
+const openLinks = 3
 
 /** A user who answers a mail reads what is sent to the address. */
 const confirmed = { email_verified: true, email_confirmed: true }
@@ -41,7 +48,7 @@ export const emailLinkCommands: ActorKind<UserState, UserState, EmailLinkCommand
       if (user.email !== email || user.deletion_status !== "active") return { reply: { token_id: null } }
       if (kind === "verify_email" && user.email_confirmed) return { reply: { token_id: null } }
       const token = { id: newId(), kind, token_hash, email, expires_at }
-      return { ...issueToken(user, token, secondsAt(now), 1), reply: { token_id: token.id } }
+      return { ...issueToken(user, token, secondsAt(now), openLinks), reply: { token_id: token.id } }
     },
   },
 
@@ -66,7 +73,7 @@ export const emailLinkCommands: ActorKind<UserState, UserState, EmailLinkCommand
     needs: needsTokens,
     turn({ state: user, now }, { token, password_hash }) {
       requireEmailLink(user, token, "password_reset", now)
-      const used = voidTokens(user)
+      const used = voidTokens(user, token => !isWayBack(token))
       const reset = becoming(user, { ...confirmed, password_hash })
       const ended = endedSessions(user, [...user.sessions.keys()])
       return {
@@ -87,7 +94,7 @@ export const emailLinkCommands: ActorKind<UserState, UserState, EmailLinkCommand
 function requireEmailLink(
   user: Readonlied<UserState>,
   token: PresentedToken,
-  kind: MailKind,
+  kind: RequestedMail,
   now: number,
 ): OneTimeToken {
   const open = openToken(tokensOf(user), token, kind, secondsAt(now))

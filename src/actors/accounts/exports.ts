@@ -18,8 +18,8 @@ import { defineFact } from "../shared/facts.ts"
  *       change it.
  */
 export interface ExportCommands {
-  /** `interval`: seconds from one to the next. */
-  requestExport(input: { interval: number }): ExportState
+  /** The time from one export to the next. */
+  requestExport(input: { intervalSeconds: number }): ExportState
   /** A number that identifies this attempt; null: there is nothing left to do. */
   beginExport(input: { export_id: Snowflake }): { attempt: number | null }
   finishExport(input: { export_id: Snowflake; attempt: number }): { finished: boolean }
@@ -42,10 +42,10 @@ type User = Readonlied<UserState>
 export const exportCommands: ActorKind<UserState, UserState, ExportCommands>["commands"] = {
   requestExport: {
     needs: needsLatest,
-    turn({ state: user, now, newId }, { interval }) {
+    turn({ state: user, now, newId }, { intervalSeconds }) {
       if (user.deletion_status !== "active") throw fail("account_deleted")
       const requested_at = secondsAt(now)
-      const refusal = exportRefusal(exportFacts.of(user).get(latest), requested_at, interval) // EXP1
+      const refusal = exportRefusal(exportFacts.of(user).get(latest), requested_at, intervalSeconds) // EXP1
       if (refusal) {
         const { code, ...details } = refusal
         throw fail(code, details)

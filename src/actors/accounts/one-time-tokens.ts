@@ -15,7 +15,8 @@ import { defineFact } from "../shared/facts.ts"
  * A user's one-time tokens, one fact of their home: all of them, loaded when a command first needs
  * them. It keeps:
  *   OTT1  A token is used once. A second use fails.
- *   OTT2  The number of open tokens of a kind is bounded; the oldest one is removed.
+ *   OTT2  The number of open tokens of a kind is bounded; the oldest one is removed. Of
+ *       `restore_email` none is: a further change of address is refused.
  */
 export const tokenFacts = defineFact<UserState, readonly OneTimeToken[]>({
   keep: 1,
@@ -46,11 +47,11 @@ const changed = (tokens: readonly OneTimeToken[], write: Write[]): TokenChange =
 /** A new token (OTT2). `now`: Unix seconds. */
 export function issueToken(
   user: User,
-  token: { id: Snowflake; kind: TokenKind; token_hash: string; email?: string | null; expires_at: number },
+  token: { id: Snowflake; kind: TokenKind; token_hash: string; email?: string; expires_at: number },
   now: number,
   atMost = tokensOfAKind,
 ): TokenChange {
-  const added: OneTimeToken = { email: null, ...token, failures: 0 }
+  const added: OneTimeToken = { email: null, totp_secret: null, is_confirmed: false, ...token, failures: 0 }
   const known = tokensOf(user)
   const ofKind = known.filter(({ kind, expires_at }) => kind === token.kind && expires_at > now)
   const surplus = new Set(ofKind.slice(0, Math.max(0, ofKind.length - atMost + 1)))
@@ -61,12 +62,27 @@ export function issueToken(
   )
 }
 
-/** Ends tokens, all unless told otherwise (OTT1). */
-export function voidTokens(user: User, isMeant: (token: OneTimeToken) => boolean = () => true): TokenChange {
+/** Ends tokens, all unless told otherwise (OTT1). @param added come in the same turn */
+export function voidTokens(
+  user: User,
+  isMeant: (token: OneTimeToken) => boolean = () => true,
+  added: readonly OneTimeToken[] = [],
+): TokenChange {
   const known = tokensOf(user)
   return changed(
-    known.filter(token => !isMeant(token)),
-    known.filter(isMeant).map(({ id }) => deleteOneTimeToken({ id })),
+    [...known.filter(token => !isMeant(token)), ...added],
+    [
+      ...known.filter(isMeant).map(({ id }) => deleteOneTimeToken({ id })),
+      ...added.map(token => putOneTimeToken({ ...token, user_id: user.id })),
+    ],
+  )
+}
+
+/** A token with some of it changed. */
+export function replaceToken(user: User, token: OneTimeToken): TokenChange {
+  return changed(
+    tokensOf(user).map(known => (known.id === token.id ? token : known)),
+    [putOneTimeToken({ ...token, user_id: user.id })],
   )
 }
 
@@ -74,8 +90,5 @@ export function voidTokens(user: User, isMeant: (token: OneTimeToken) => boolean
 export function countWrongCode(user: User, token: OneTimeToken): TokenChange {
   const failed = { ...token, failures: token.failures + 1 }
   if (failed.failures >= codesAllowed) return voidTokens(user, ({ id }) => id === token.id)
-  return changed(
-    tokensOf(user).map(known => (known.id === token.id ? failed : known)),
-    [putOneTimeToken({ ...failed, user_id: user.id })],
-  )
+  return replaceToken(user, failed)
 }

@@ -24,6 +24,9 @@ export interface ServerSlot {
  *   SLOT2  A user whose account is not active or is about to be deleted does not become an
  *       owner, and an account is not deleted while a transfer to it is decided.
  * Only memory knows of them: where the home moves, what is asked for in that moment is not counted.
+ *
+ * No conditional INSERT does this: the server's home answers from memory and commits its turns as one batch of others'
+ * rows, where one refused row would fail all of them; and a row reserved before the server is asked is a slot again.
  */
 export interface ServerSlotCommands {
   /**

@@ -16,6 +16,6 @@ export const renewed = (user: Readonlied<UserState>): Publication[] =>
 export const renewSessions = <Some extends UserCommandTable>(commands: Some): Some =>
   wrapTurns(commands, (_, turn) => (context, input) => {
     const effects = turn(context, input)
-    if (!effects.write?.some(isOfAccount)) return effects
+    if ("lookUp" in effects || "load" in effects || !effects.write?.some(isOfAccount)) return effects
     return { ...effects, publish: [...renewed(context.state), ...(effects.publish ?? [])] }
   })

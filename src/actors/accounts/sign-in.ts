@@ -29,17 +29,16 @@ export interface SignInCommands {
   /** A session, or the token of a challenge where a second factor is asked for. */
   startSession(input: {
     session: NewSession
-    /** Workers of the version before know neither of these. */
-    challenge?: NewToken
-    proof?: Proof
-  }): { session_id: Snowflake | null; challenge_id?: Snowflake | null }
-  /** Tells what came of it, so that a wrong code leaves its mark. */
+    challenge: NewToken
+    proof: Proof
+  }): { session_id: Snowflake; challenge_id: null } | { session_id: null; challenge_id: Snowflake }
+  /** Answers with the result instead of a refusal, so that a wrong code is recorded. */
   answerChallenge(input: {
     token: { id: Snowflake; token_hash: string }
     factor: SecondFactor
     session: NewSession
   }): { outcome: "used" } | { outcome: "wrong" } | { outcome: "right"; session_id: Snowflake }
-  /** A secret and backup codes that wait to be confirmed, in place of any before. */
+  /** A secret and backup codes that wait to be confirmed. They replace earlier ones. */
   prepareSecondFactor(input: { secret: string; backup_codes: readonly string[]; proof: Proof }): void
   confirmSecondFactor(input: { secret: string; step: number }): void
   /** Whether the code was right. */
@@ -48,7 +47,7 @@ export interface SignInCommands {
    * Whether a signed-in user has proved their identity once more; a code that proves it is used up.
    */
   confirmIdentity(input: { proof: Proof; factor: SecondFactor }): { confirmed: boolean }
-  /** The same password, hashed with the parameters of today. */
+  /** Replaces the hash by one of the same password with the present parameters. */
   renewHash(input: { former: string; password_hash: string }): void
   /** Idempotent: ending what has ended is a success. */
   endSession(input: { session_id: Snowflake }): { ended: boolean }
@@ -83,8 +82,8 @@ type User = Readonlied<UserState>
 
 export const signInCommands: ActorKind<UserState, UserState, SignInCommands>["commands"] = {
   startSession: {
-    // Whether they are asked for is known in the turn only.
-    needs: ({ challenge }) => (challenge ? needsTokens() : []),
+    // Only the turn knows whether a second factor is required.
+    needs: needsTokens,
     turn({ state: user, now, newId }, { session, challenge, proof }) {
       requireOpen(user, now)
       requireProof(user, proof)
@@ -92,7 +91,6 @@ export const signInCommands: ActorKind<UserState, UserState, SignInCommands>["co
         const started = startedSession(user, newId(), session, now)
         return { ...started.effects, reply: { session_id: started.id, challenge_id: null } }
       }
-      if (!challenge) throw fail("unavailable") // SESS3: asked by a worker that knows of no second factors
       const id = newId()
       const issued = issueToken(user, { id, kind: "two_factor", ...challenge }, secondsAt(now))
       return { ...issued, reply: { session_id: null, challenge_id: id } }
@@ -132,7 +130,7 @@ export const signInCommands: ActorKind<UserState, UserState, SignInCommands>["co
 
   confirmSecondFactor: {
     turn({ state: user }, { secret, step }) {
-      // What is on was confirmed before: there is no setup that waits for it.
+      // A second factor that is on was confirmed: no setup waits.
       if (user.totp_enabled || user.totp_secret !== secret) throw fail("second_factor_not_started")
       return { ...becoming(user, { totp_enabled: true, totp_step: step }), reply: undefined }
     },
@@ -208,9 +206,8 @@ export const signInCommands: ActorKind<UserState, UserState, SignInCommands>["co
 }
 
 /** SESS3. */
-export function requireProof(user: User, proof: Proof | undefined, refusal: ErrorCode = "invalid_credentials"): void {
-  if (proof && proof.password_hash !== null && !sameHash(proof.password_hash, user.password_hash ?? ""))
-    throw fail(refusal)
+export function requireProof(user: User, proof: Proof, refusal: ErrorCode = "invalid_credentials"): void {
+  if (proof.password_hash !== null && !sameHash(proof.password_hash, user.password_hash ?? "")) throw fail(refusal)
 }
 
 function requireOpen(user: User, nowMs: number): void {
@@ -228,10 +225,7 @@ export const becoming = (user: User, changes: Partial<Account>) => ({
   write: [changed(user, changes)],
 })
 
-/**
- * What a second factor was made of is gone, and so are the challenges that ask for it: part of a
- * turn's effects.
- */
+/** Deletes the second factor and the challenges that ask for it: part of a turn's effects. */
 export function withoutSecondFactor(user: User) {
   const ended = voidTokens(user, ({ kind }) => kind === "two_factor")
   const off = becoming(user, { totp_enabled: false, totp_secret: null, totp_step: 0, backup_codes: [] })

@@ -2,17 +2,23 @@ import type { AutomodRule } from "../../contract/communities/automod.ts"
 import { fail } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { inOrder } from "../../domain/communities/automod.ts"
-import { isWithinBounds } from "../../domain/communities/automod-rules.ts"
+import {
+  isWithinBounds,
+  noteMeasured,
+  requireSoundPatterns,
+  unmeasured,
+} from "../../domain/communities/automod-rules.ts"
+import type { Measured } from "../../domain/communities/automod-texts.ts"
 import { changesOf, type Changes } from "../../domain/communities/audit.ts"
 import { secondsAt } from "../../std/clock.ts"
 import type { MemberState, ServerState } from "../../domain/communities/servers.ts"
 import { deleteAutomodRule, putAutomodRule } from "../../storage/communities/automod.ts"
 import { requireMember, requirePermission } from "../shared/access.ts"
-import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { audit, type AuditContext, type AuditedTurn } from "../shared/audit.ts"
 import { member } from "../shared/member-facts.ts"
 import type { HomeEffects } from "../shared/effects.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
-import type { ActorKind, Moment } from "../../runtime/actor.ts"
+import type { ActorKind, LookUpFirst } from "../../runtime/actor.ts"
 
 /**
  * Auto-moderation: what can be configured. The rules are part of the server's home, so every
@@ -23,7 +29,7 @@ import type { ActorKind, Moment } from "../../runtime/actor.ts"
 export interface AutomodCommands {
   listAutomodRules(input: { user: Snowflake }): AutomodRule[]
   readAutomodRule(input: { user: Snowflake; rule_id: Snowflake }): AutomodRule
-  /** `config` and `actions` have been looked into, see domain/automod-rules.ts. */
+  /** `config` and `actions` have been looked into, but for patterns: see domain/automod-rules.ts. */
   createAutomodRule(input: AuditContext & { rule: NewRule }): AutomodRule
   editAutomodRule(input: AuditContext & { rule_id: Snowflake; patch: Partial<NewRule> }): AutomodRule
   deleteAutomodRule(input: AuditContext & { rule_id: Snowflake }): { deleted: true }
@@ -65,7 +71,8 @@ export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommand
 
   createAutomodRule: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server, now, newId }, { user, reason, rule: given }) {
+    turn(context, { user, reason, rule: given }) {
+      const { state: server, now, newId } = context
       const caller = requireWriter(server, user)
       requirePowers(server, caller, given) // AM3
       requireTargets(server, given)
@@ -79,20 +86,16 @@ export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommand
         updated_by: user,
       }
       const automod = inOrder([...rulesOf(server), rule])
+      const unknown = measuring(server, user, context.answer, automod)
+      if (unknown) return unknown
+      requireSoundPatterns(rule)
       if (!isWithinBounds(automod)) throw fail("automod_limit")
+      audit({ ...context, user, reason }, "AUTOMOD_RULE_CREATE", target(rule), changes(null, rule))
       return {
         apply: draft => {
           draft.automod = automod
         },
-        write: [
-          putAutomodRule(rule),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "AUTOMOD_RULE_CREATE",
-            target(rule),
-            changes(null, rule),
-          ),
-        ],
+        write: [putAutomodRule(rule)],
         reply: rule,
       }
     },
@@ -100,7 +103,8 @@ export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommand
 
   editAutomodRule: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server, now, newId }, { user, reason, rule_id, patch }) {
+    turn(context, { user, reason, rule_id, patch }) {
+      const { state: server, now } = context
       const caller = requireWriter(server, user)
       const before = ruleOf(server, rule_id)
       const rule: AutomodRule = { ...before, ...patch, updated_at: secondsAt(now), updated_by: user }
@@ -109,15 +113,16 @@ export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommand
       const changed = changes(before, rule)
       if (Object.keys(changed).length === 0) return { reply: before }
       const automod = inOrder([...rulesOf(server).filter(({ id }) => id !== rule_id), rule])
+      const unknown = measuring(server, user, context.answer, automod)
+      if (unknown) return unknown
+      requireSoundPatterns(rule)
       if (!isWithinBounds(automod)) throw fail("automod_limit")
+      audit({ ...context, user, reason }, "AUTOMOD_RULE_UPDATE", target(rule), changed)
       return {
         apply: draft => {
           draft.automod = automod
         },
-        write: [
-          putAutomodRule(rule),
-          auditEntry({ now, newId, server: server.id, user, reason }, "AUTOMOD_RULE_UPDATE", target(rule), changed),
-        ],
+        write: [putAutomodRule(rule)],
         reply: rule,
       }
     },
@@ -125,26 +130,54 @@ export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommand
 
   deleteAutomodRule: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server, now, newId }, { user, reason, rule_id }) {
+    turn(context, { user, reason, rule_id }) {
+      const { state: server } = context
       requireWriter(server, user)
       const rule = ruleOf(server, rule_id)
+      audit({ ...context, user, reason }, "AUTOMOD_RULE_DELETE", target(rule), changes(rule, null))
       return {
         apply: draft => {
           draft.automod = rulesOf(server).filter(({ id }) => id !== rule_id)
         },
-        write: [
-          deleteAutomodRule({ id: rule_id }),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "AUTOMOD_RULE_DELETE",
-            target(rule),
-            changes(rule, null),
-          ),
-        ],
+        write: [deleteAutomodRule({ id: rule_id })],
         reply: { deleted: true },
       }
     },
   },
+}
+
+/** The lookup that measures patterns, as turns call it. */
+export const patternLookup = "patterns"
+
+/** Of which rules, and who answers for the time that it takes: the owner and who changes them. */
+export interface PatternQuestion {
+  readonly owner: Snowflake
+  readonly author: Snowflake
+  readonly rules: readonly AutomodRule[]
+}
+
+/** What rules are asked about, and what a thread found; undefined: it had no time. */
+export interface PatternAnswer {
+  readonly rules: readonly AutomodRule[]
+  readonly found: readonly Measured[] | undefined
+}
+
+/** What is asked before rules can be decided about; undefined: their patterns are known. */
+function measuring(
+  { owner_id: owner }: Server,
+  author: Snowflake,
+  answer: unknown,
+  automod: readonly AutomodRule[],
+): LookUpFirst | undefined {
+  if (answer !== undefined) {
+    const { rules: asked, found } = answer as PatternAnswer
+    if (!found) throw fail("unavailable")
+    noteMeasured(asked, found)
+  }
+  // The home may have been loaded again meanwhile.
+  const rules = unmeasured(automod)
+  const question: PatternQuestion = { owner, author, rules }
+  return rules.length > 0 ? { lookUp: patternLookup, question } : undefined
 }
 
 function requireWriter(server: Server, user: Snowflake): Readonlied<MemberState> {
@@ -183,7 +216,7 @@ export function withoutTarget(
   server: Server,
   target_id: Snowflake,
   by: AuditContext,
-  { now, newId }: Moment,
+  turn: AuditedTurn,
 ): Pick<HomeEffects, "apply" | "write"> {
   const left = (ids: readonly Snowflake[]) => ids.filter(id => id !== target_id)
   const changed = rulesOf(server).flatMap(before => {
@@ -194,25 +227,19 @@ export function withoutTarget(
       applied_roles: left(applied_roles),
       exempt_roles: left(exempt_roles),
       exempt_channels: left(exempt_channels),
-      updated_at: secondsAt(now),
+      updated_at: secondsAt(turn.now),
     }
     if (after.applied_roles.length === 0 && applied_roles.length > 0) after.enabled = false
     return [{ before, after }]
   })
   const replaced = new Map(changed.map(({ after }) => [after.id, after]))
+  for (const { before, after } of changed)
+    audit({ ...turn, ...by }, "AUTOMOD_RULE_UPDATE", target(after), changes(before, after))
   return {
     apply(draft) {
       if (replaced.size > 0) draft.automod = rulesOf(server).map(rule => replaced.get(rule.id) ?? rule)
     },
-    write: changed.flatMap(({ before, after }) => [
-      putAutomodRule(after),
-      auditEntry(
-        { now, newId, server: server.id, ...by },
-        "AUTOMOD_RULE_UPDATE",
-        target(after),
-        changes(before, after),
-      ),
-    ]),
+    write: changed.map(({ after }) => putAutomodRule(after)),
   }
 }
 

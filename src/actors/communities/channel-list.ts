@@ -10,14 +10,16 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import { changesOf, type Changes } from "../../domain/communities/audit.ts"
 import { membersOf, viewersOf } from "../../domain/core/audience.ts"
+import { holds } from "../../domain/core/permissions.ts"
 import { channelObject, nextPosition, visibleChannels, type ChannelState } from "../../domain/core/channels.ts"
 import { secondsOf } from "../../domain/core/snowflake.ts"
 import type { MemberState, ServerState } from "../../domain/communities/servers.ts"
 import { holdsVoice } from "../../domain/voice/voice.ts"
 import { insertChannel, placeChannel } from "../../storage/communities/channels.ts"
 import { accessOf, mayView, requireMember, requirePermission } from "../shared/access.ts"
-import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { audit, type AuditContext } from "../shared/audit.ts"
 import { member } from "../shared/member-facts.ts"
+import { takeViewChange, type PacedContext } from "./view-changes.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import { type ActorKind, control, type Publication } from "../../runtime/actor.ts"
 
@@ -29,8 +31,10 @@ import { type ActorKind, control, type Publication } from "../../runtime/actor.t
  */
 export interface ChannelListCommands {
   listChannels(input: { user: Snowflake }): Channel[]
+  /** For a reader of the audit log: which channels they view. `viewsAll`: those that are deleted, too. */
+  readAuditScope(input: { user: Snowflake }): { viewsAll: boolean; channels: Snowflake[] }
   createChannel(input: AuditContext & { channel: ChannelInput }): Channel
-  reorderChannels(input: AuditContext & { moves: ChannelMoves["channels"] }): Channel[]
+  reorderChannels(input: PacedContext & { moves: ChannelMoves["channels"] }): Channel[]
 }
 
 type Server = Readonlied<ServerState>
@@ -45,9 +49,20 @@ export const channelListCommands: ActorKind<ServerState, ServerState, ChannelLis
     },
   },
 
+  readAuditScope: {
+    needs: ({ user }) => [member(user)],
+    turn({ state: server }, { user }) {
+      const caller = requireMember(server, user)
+      requirePermission(server, caller, "server.view_audit_log")
+      const channels = visibleChannels(server, caller).map(({ id }) => id)
+      return { reply: { viewsAll: holds(server, caller, "administrator"), channels } }
+    },
+  },
+
   createChannel: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server, now, newId }, { user, reason, channel: input }) {
+    turn(context, { user, reason, channel: input }) {
+      const { state: server, newId } = context
       const caller = requireMember(server, user)
       requirePermission(server, caller, "channels.manage")
       if (server.channels.size >= limits.channelsPerServer) throw fail("channel_limit")
@@ -71,19 +86,17 @@ export const channelListCommands: ActorKind<ServerState, ServerState, ChannelLis
         }),
       })
       const shown = channelObject(created)
+      audit(
+        { ...context, user, reason },
+        "CHANNEL_CREATE",
+        channelTarget(created),
+        changesOf(null, created, channelFields),
+      )
       return {
         apply: draft => {
           draft.channels.set(created.id, created)
         },
-        write: [
-          insertChannel(created),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "CHANNEL_CREATE",
-            channelTarget(created),
-            changesOf(null, created, channelFields),
-          ),
-        ],
+        write: [insertChannel(created)],
         publish: [
           control(membersOf(server.id), {
             type: "channel",
@@ -101,7 +114,8 @@ export const channelListCommands: ActorKind<ServerState, ServerState, ChannelLis
 
   reorderChannels: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server, now, newId }, { user, reason, moves }) {
+    turn(context, { user, reason, isLimited, moves }) {
+      const { state: server, now } = context
       const caller = requireMember(server, user)
       const named = moves.map(({ id }) => server.channels.get(id))
       if (named.includes(undefined)) throw fail("channel_not_found")
@@ -119,17 +133,19 @@ export const channelListCommands: ActorKind<ServerState, ServerState, ChannelLis
       if (moved.length === 0) return { reply: list(server.channels.values()) }
       const after = new Map([...server.channels, ...moved.map(channel => [channel.id, channel] as const)])
       const placed = placing(server, moved)
+      const take = takeViewChange(server, { user, isLimited }, now, { changesViews: false, events: moved.length })
+      audit(
+        { ...context, user, reason },
+        "CHANNEL_UPDATE",
+        { type: "server", id: server.id, name: server.name },
+        moveChanges(server, moves, after),
+      )
       return {
         ...placed,
-        write: [
-          ...placed.write,
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "CHANNEL_UPDATE",
-            { type: "server", id: server.id, name: server.name },
-            moveChanges(server, moves, after),
-          ),
-        ],
+        apply: draft => {
+          take?.(draft)
+          placed.apply(draft)
+        },
         reply: list(after.values()),
       }
     },
@@ -180,11 +196,11 @@ function movedTo(server: Server, moves: readonly Move[]): StoredChannel[] {
 
 /** Channels get other positions and categories: part of a turn's effects. */
 export function placing(server: Server, moved: readonly StoredChannel[]) {
-  const placeOf = ({ position, category_id }: StoredChannel) => ({ position, category_id })
+  const placementOf = ({ position, category_id }: StoredChannel) => ({ position, category_id })
   const moves = moved.map(channel => ({
     channel: channel.id,
-    before: placeOf(server.channels.get(channel.id)!),
-    after: placeOf(channel),
+    before: placementOf(server.channels.get(channel.id)!),
+    after: placementOf(channel),
   }))
   const publish: Publication[] =
     moved.length === 0
@@ -197,7 +213,7 @@ export function placing(server: Server, moved: readonly StoredChannel[]) {
     apply: (draft: ServerState) => {
       for (const channel of moved) draft.channels.set(channel.id, { ...channel })
     },
-    write: moved.map(channel => placeChannel({ id: channel.id, ...placeOf(channel) })),
+    write: moved.map(channel => placeChannel({ id: channel.id, ...placementOf(channel) })),
     publish,
   }
 }

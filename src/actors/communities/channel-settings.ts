@@ -8,15 +8,17 @@ import type { ServerState } from "../../domain/communities/servers.ts"
 import { holdsVoice } from "../../domain/voice/voice.ts"
 import { deleteChannel, forgetChannel, updateChannel } from "../../storage/communities/channels.ts"
 import { accessOf, requirePermission } from "../shared/access.ts"
-import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { audit, type AuditContext, type AuditedTurn } from "../shared/audit.ts"
 import { withoutTarget } from "./automod.ts"
 import { categoryAsked, channelFields, channelTarget, noCategory, placing, requireCategory } from "./channel-list.ts"
 import { member } from "../shared/member-facts.ts"
+import { changesViewing } from "../../domain/communities/view-changes.ts"
+import { takeViewChange, type PacedContext } from "./view-changes.ts"
 import { forgetInvitesTo } from "./invites.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import { combine, type HomeEffects } from "../shared/effects.ts"
 import type { Need } from "../../runtime/facts.ts"
-import { control, type ActorKind, type Moment, type Publication } from "../../runtime/actor.ts"
+import { control, type ActorKind, type Publication } from "../../runtime/actor.ts"
 import { changing, settingsOf } from "./server-settings.ts"
 import { voiceEnding } from "../voice/voice.ts"
 
@@ -26,7 +28,7 @@ import { voiceEnding } from "../voice/voice.ts"
  */
 export interface ChannelSettingsCommands {
   editChannel(input: AuditContext & { patch: ChannelPatch }): Channel
-  deleteChannel(input: AuditContext): { deleted: true }
+  deleteChannel(input: PacedContext): { deleted: true }
 }
 
 /** What another subject does in the turn in which a channel is deleted. */
@@ -41,7 +43,8 @@ export const channelSettingsCommands = (
 ): ActorKind<ServerState, ChannelState, ChannelSettingsCommands>["commands"] => ({
   editChannel: {
     needs: ({ user }) => [member(user)],
-    turn({ state: channel, home: server, now, newId }, { user, reason, patch }) {
+    turn(context, { user, reason, patch }) {
+      const { state: channel, home: server, now } = context
       const access = accessOf(server, channel.id, user, now)
       access.require("channels.manage")
       const { position, category_id } = patch
@@ -55,14 +58,12 @@ export const channelSettingsCommands = (
       const changes = changesOf(channel, edited, channelFields)
       if (Object.keys(changes).length === 0) return { reply: channelObject(channel) }
       const shown = channelObject(edited)
+      audit({ ...context, user, reason }, "CHANNEL_UPDATE", channelTarget(edited), changes)
       return {
         apply: draft => {
           draft.channels.set(edited.id, edited)
         },
-        write: [
-          updateChannel(edited),
-          auditEntry({ now, newId, server: server.id, user, reason }, "CHANNEL_UPDATE", channelTarget(edited), changes),
-        ],
+        write: [updateChannel(edited)],
         publish: changed(channel, shown),
         reply: shown,
       }
@@ -71,24 +72,33 @@ export const channelSettingsCommands = (
 
   deleteChannel: {
     needs: ({ user }) => [member(user), ...deletions.flatMap(({ needs = [] }) => needs)],
-    turn({ state: channel, home: server, now, newId }, { user, reason }) {
+    turn(context, { user, reason, isLimited }) {
+      const { state: channel, home: server, now } = context
       const access = accessOf(server, channel.id, user, now)
       access.require("channels.manage")
       const { id } = channel
       const calls = [...server.voice.values()].filter(({ channel_id }) => channel_id === id)
       const endings = calls.map(state => voiceEnding(server, state, now))
+      const inside = [...server.channels.values()].filter(({ category_id }) => category_id === id)
       const freed = placing(
         server,
-        [...server.channels.values()].flatMap(each =>
-          each.category_id === id ? [{ ...each, category_id: null }] : [],
-        ),
+        inside.map(each => ({ ...each, category_id: null })),
       )
+      const changesViews = server.overrides.get(id)?.some(override => changesViewing(override, undefined)) === true
+      const take = takeViewChange(server, { user, isLimited }, now, { changesViews, events: inside.length })
       const others = combine(...deletions.map(({ effects }) => effects(server, id)))
       const undefaulted =
-        id === server.default_channel_id ? withoutDefault(server, { user, reason }, { now, newId }) : undefined
-      const moderated = withoutTarget(server, id, { user, reason }, { now, newId })
+        id === server.default_channel_id ? withoutDefault(server, { user, reason }, context) : undefined
+      const moderated = withoutTarget(server, id, { user, reason }, context)
+      audit(
+        { ...context, user, reason },
+        "CHANNEL_DELETE",
+        channelTarget(channel),
+        changesOf(channel, null, channelFields),
+      )
       return {
         apply: draft => {
+          take?.(draft)
           for (const ending of endings) ending.apply(draft)
           freed.apply(draft)
           undefaulted?.apply(draft)
@@ -101,12 +111,6 @@ export const channelSettingsCommands = (
           ...freed.write,
           deleteChannel({ id }),
           forgetChannel({ id, server_id: server.id }),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "CHANNEL_DELETE",
-            channelTarget(channel),
-            changesOf(channel, null, channelFields),
-          ),
           ...(undefaulted?.write ?? []),
           ...moderated.write,
           ...others.write,
@@ -165,8 +169,8 @@ function saidOf(channel: Readonlied<ChannelState>, patch: ChannelPatch): Partial
 }
 
 /** The server has no default channel any longer. */
-function withoutDefault(server: Readonlied<ServerState>, by: AuditContext, moment: Moment) {
-  return changing(server, { ...settingsOf(server), default_channel_id: null }, by, moment)
+function withoutDefault(server: Readonlied<ServerState>, by: AuditContext, turn: AuditedTurn) {
+  return changing(server, { ...settingsOf(server), default_channel_id: null }, by, turn)
 }
 
 /** What the home remembers of a channel that is gone, or of what led to it. */

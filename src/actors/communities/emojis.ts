@@ -13,7 +13,7 @@ import { serverFile } from "../../storage/core/blobs.ts"
 import { deleteEmoji, insertEmoji, renameEmoji } from "../../storage/communities/emojis.ts"
 import { discardFile, useFile } from "../../storage/messages/files.ts"
 import { requireMember } from "../shared/access.ts"
-import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { audit, type AuditContext } from "../shared/audit.ts"
 import { discarded } from "../shared/files.ts"
 import { member, memberFacts } from "../shared/member-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
@@ -84,7 +84,8 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
 
   createEmoji: {
     needs: ({ user }) => [member(user), allEmojis],
-    turn({ state: server, now, newId }, { user, reason, name: given, animated, file }) {
+    turn(context, { user, reason, name: given, animated, file }) {
+      const { state: server, now, newId } = context
       requireEmojiManager(server, user)
       const all = emojisOf(server)
       const name = requireFreeName(all, given)
@@ -99,21 +100,18 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
         created_at: now,
       }
       const left = [...all, created]
+      audit(
+        { ...context, user, reason },
+        "EMOJI_CREATE",
+        { type: "emoji", id: created.id, name },
+        changesOf(null, created, ["name", "animated"]),
+      )
       return {
         apply: draft => {
           emojiFacts.of(draft).set(allEmojisKey, left)
         },
-        write: [
-          insertEmoji(created),
-          useFile({ key: serverFile(server.id, file.file) }),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "EMOJI_CREATE",
-            { type: "emoji", id: created.id, name },
-            changesOf(null, created, ["name", "animated"]),
-          ),
-        ],
-        publish: [told(server, left)],
+        write: [insertEmoji(created), useFile({ key: serverFile(server.id, file.file) })],
+        publish: [emojisUpdated(server, left)],
         reply: emojiObject(created),
       }
     },
@@ -121,7 +119,8 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
 
   renameEmoji: {
     needs: ({ user }) => [member(user), allEmojis],
-    turn({ state: server, now, newId }, { user, reason, emoji_id, name: given }) {
+    turn(context, { user, reason, emoji_id, name: given }) {
+      const { state: server } = context
       requireEmojiManager(server, user)
       const found = requireEmoji(server, emoji_id)
       const others = emojisOf(server).filter(({ id }) => id !== emoji_id)
@@ -129,20 +128,18 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
       if (name === found.name) return { reply: emojiObject(found) }
       const renamed = { ...found, name }
       const left = [...others, renamed]
+      audit(
+        { ...context, user, reason },
+        "EMOJI_UPDATE",
+        { type: "emoji", id: emoji_id, name },
+        changesOf(found, renamed, ["name"]),
+      )
       return {
         apply: draft => {
           emojiFacts.of(draft).set(allEmojisKey, left)
         },
-        write: [
-          renameEmoji({ id: emoji_id, name }),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "EMOJI_UPDATE",
-            { type: "emoji", id: emoji_id, name },
-            changesOf(found, renamed, ["name"]),
-          ),
-        ],
-        publish: [told(server, left)],
+        write: [renameEmoji({ id: emoji_id, name })],
+        publish: [emojisUpdated(server, left)],
         reply: emojiObject(renamed),
       }
     },
@@ -150,11 +147,18 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
 
   deleteEmoji: {
     needs: ({ user }) => [member(user), allEmojis],
-    turn({ state: server, now, newId }, { user, reason, emoji_id }) {
+    turn(context, { user, reason, emoji_id }) {
+      const { state: server, now } = context
       requireEmojiManager(server, user)
       const found = requireEmoji(server, emoji_id)
       const left = emojisOf(server).filter(({ id }) => id !== emoji_id)
       const key = serverFile(server.id, found.file)
+      audit(
+        { ...context, user, reason },
+        "EMOJI_DELETE",
+        { type: "emoji", id: emoji_id, name: found.name },
+        changesOf(found, null, ["name", "animated"]),
+      )
       return {
         apply: draft => {
           emojiFacts.of(draft).set(allEmojisKey, left)
@@ -162,14 +166,8 @@ export const emojiCommands: ActorKind<ServerState, ServerState, EmojiCommands>["
         write: [
           deleteEmoji({ id: emoji_id }),
           discardFile({ key, since: secondsAt(now) }), // EMOJI2
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "EMOJI_DELETE",
-            { type: "emoji", id: emoji_id, name: found.name },
-            changesOf(found, null, ["name", "animated"]),
-          ),
         ],
-        publish: [told(server, left), discarded(key)],
+        publish: [emojisUpdated(server, left), discarded(key)],
         reply: { deleted: true },
       }
     },
@@ -181,7 +179,7 @@ const emojisOf = (server: Server): readonly Readonly<EmojiState>[] => emojiFacts
 const shown = (emojis: readonly Readonly<EmojiState>[]): Emoji[] =>
   emojis.map(emoji => emojiObject(emoji)).toSorted(byName)
 
-const told = (server: Server, emojis: readonly Readonly<EmojiState>[]) =>
+const emojisUpdated = (server: Server, emojis: readonly Readonly<EmojiState>[]) =>
   guildEmojisUpdate.to(membersOf(server.id), { guild_id: server.id, server_id: server.id, emojis: shown(emojis) })
 
 function requireMemberOf(server: Server, user: Snowflake) {

@@ -7,11 +7,10 @@ import { serverFile } from "../../storage/core/blobs.ts"
 import { discardFile, useFile } from "../../storage/messages/files.ts"
 import { deleteIcon, putIcon } from "../../storage/communities/icons.ts"
 import { requireMember, requirePermission } from "../shared/access.ts"
-import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { audit, type AuditContext } from "../shared/audit.ts"
 import { discarded } from "../shared/files.ts"
 import { member } from "../shared/member-facts.ts"
-import type { Readonlied } from "../../domain/core/readonlied.ts"
-import type { ActorKind, Moment } from "../../runtime/actor.ts"
+import type { ActorKind, TurnContext } from "../../runtime/actor.ts"
 import { guildUpdated } from "./server-settings.ts"
 import { defineFact } from "../shared/facts.ts"
 
@@ -23,8 +22,6 @@ export interface IconCommands {
   putIcon(input: AuditContext & { file: FileState }): ShownServer
   deleteIcon(input: AuditContext): { deleted: true }
 }
-
-type Server = Readonlied<ServerState>
 
 const iconFacts = defineFact<ServerState, FileState>({
   keep: 1,
@@ -66,27 +63,24 @@ export const iconCommands: ActorKind<ServerState, ServerState, IconCommands>["co
 }
 
 /** What is the same whether there is another icon from now on, or none. */
-function changed({ state: server, now, newId }: Moment & { state: Server }, by: AuditContext, file: FileState | null) {
+function changed(context: TurnContext<ServerState, ServerState>, by: AuditContext, file: FileState | null) {
+  const { state: server, now } = context
   const before = iconFacts.of(server).get(iconKey)
   const key = before && serverFile(server.id, before.file)
   const icon_url = file && iconPath(server.id)
+  // Another picture has the same address.
+  audit(
+    { ...context, ...by },
+    "SERVER_UPDATE",
+    { type: "server", id: server.id, name: server.name },
+    { icon_url: { old: server.icon_url, new: icon_url } },
+  )
   return {
     apply: (draft: ServerState) => {
       draft.icon_url = icon_url
       iconFacts.of(draft).set(iconKey, file)
     },
-    write: [
-      ...(key ? [discardFile({ key, since: secondsAt(now) })] : []),
-      // Another picture has the same address.
-      auditEntry(
-        { now, newId, server: server.id, ...by },
-        "SERVER_UPDATE",
-        { type: "server", id: server.id, name: server.name },
-        {
-          icon_url: { old: server.icon_url, new: icon_url },
-        },
-      ),
-    ],
+    write: key ? [discardFile({ key, since: secondsAt(now) })] : [],
     publish: [guildUpdated({ ...server, icon_url }), ...(key ? [discarded(key)] : [])],
   }
 }

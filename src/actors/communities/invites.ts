@@ -12,7 +12,7 @@ import type { ServerState } from "../../domain/communities/servers.ts"
 import type { ChannelState } from "../../domain/core/channels.ts"
 import { deleteInvite, endInvite, forgetEndedInvites, insertInvite } from "../../storage/communities/invites.ts"
 import { accessOf, requireMember, requirePermission } from "../shared/access.ts"
-import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { audit, type AuditContext } from "../shared/audit.ts"
 import { member } from "../shared/member-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
@@ -55,10 +55,8 @@ export const inviteCount = inviteCounts.need("")
 export const inviteChannelCommands: ActorKind<ServerState, ChannelState, InviteChannelCommands>["commands"] = {
   createInvite: {
     needs: ({ user }) => [member(user), inviteCount],
-    turn(
-      { state: channel, home: server, now, newId },
-      { user, reason, code, max_age = limits.inviteDefaultAge, max_uses = 0, temporary = false },
-    ) {
+    turn(context, { user, reason, code, max_age = limits.inviteDefaultAge, max_uses = 0, temporary = false }) {
+      const { state: channel, home: server, now } = context
       accessOf(server, channel.id, user, now).require("invites.create")
       const count = countOf(server)
       if (count >= limits.invitesPerServer) throw fail("invite_limit")
@@ -76,22 +74,20 @@ export const inviteChannelCommands: ActorKind<ServerState, ChannelState, InviteC
         expires_at: max_age === 0 ? null : created_at + max_age,
         ended_at: null,
       }
+      audit(
+        { ...context, user, reason },
+        "INVITE_CREATE",
+        { type: "invite", id: code },
+        changesOf(null, invite, ["channel_id", "max_age", "max_uses", "temporary"]),
+      )
       return {
         apply: draft => {
           inviteFacts.of(draft).set(code, { ...invite })
           inviteCounts.of(draft).set("", count + 1)
         },
-        write: [
-          insertInvite(invite),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "INVITE_CREATE",
-            { type: "invite", id: code },
-            changesOf(null, invite, ["channel_id", "max_age", "max_uses", "temporary"]),
-          ),
-        ],
+        write: [insertInvite(invite)],
         publish: [
-          inviteCreate.to(holdersOf(server.id, "server.manage"), told(server, invite)),
+          inviteCreate.to(holdersOf(server.id, "server.manage"), shownInvite(server, invite)),
           ...(invite.expires_at === null
             ? []
             : [
@@ -119,7 +115,8 @@ export const inviteServerCommands: ActorKind<ServerState, ServerState, InviteSer
 
   revokeInvite: {
     needs: ({ user, code }) => [member(user), invite(code), inviteCount],
-    turn({ state: server, now, newId }, { user, reason, code }) {
+    turn(context, { user, reason, code }) {
+      const { state: server, now } = context
       const found = inviteFacts.of(server).get(code)
       if (!found || isOver(found, now)) throw fail("invite_not_found")
       const caller = requireMember(server, user)
@@ -127,10 +124,10 @@ export const inviteServerCommands: ActorKind<ServerState, ServerState, InviteSer
         requirePermission(server, caller, "invites.manage")
       const { apply, write, publish } = inviteRevocation(server, found)
       const changes = changesOf(found, null, ["channel_id", "max_age", "max_uses", "temporary", "uses"])
-      const about = { type: "invite", id: code } as const
+      audit({ ...context, user, reason }, "INVITE_DELETE", { type: "invite", id: code }, changes)
       return {
         apply,
-        write: [...write, auditEntry({ now, newId, server: server.id, user, reason }, "INVITE_DELETE", about, changes)],
+        write,
         publish,
         reply: { revoked: true },
       }
@@ -154,7 +151,7 @@ const inviteRevocation = (server: Server, revoked: Readonlied<InviteState>) => (
     countOneLess(draft)
   },
   write: [deleteInvite({ code: revoked.code })],
-  publish: [inviteDelete.to(holdersOf(server.id, "server.manage"), told(server, revoked))],
+  publish: [inviteDelete.to(holdersOf(server.id, "server.manage"), shownInvite(server, revoked))],
 })
 
 /** An invite expires or is used up: it stays in the list. `now` in Unix milliseconds. */
@@ -167,7 +164,7 @@ export const inviteEnding = (server: Server, ending: Readonlied<InviteState>, no
       countOneLess(draft)
     },
     write: [endInvite({ code, uses, ended_at }), forgetEndedInvites({ server_id })],
-    publish: [inviteDelete.to(holdersOf(server.id, "server.manage"), told(server, ending))],
+    publish: [inviteDelete.to(holdersOf(server.id, "server.manage"), shownInvite(server, ending))],
   }
 }
 
@@ -190,7 +187,7 @@ const countOf = (server: Server): number => inviteCounts.of(server).get("") ?? 0
 const shown = ({ ended_at: _endedAt, ...facts }: Readonlied<InviteState>): Invite => facts
 
 /** The channel may have gone. */
-const told = (server: Server, { channel_id, ...facts }: Readonlied<InviteState>) => ({
+const shownInvite = (server: Server, { channel_id, ...facts }: Readonlied<InviteState>) => ({
   ...shown({ ...facts, channel_id: channel_id !== null && server.channels.has(channel_id) ? channel_id : null }),
   guild_id: server.id,
 })

@@ -10,9 +10,8 @@ import { holds, rankOf } from "../../domain/core/permissions.ts"
 import { memberObject, type MemberState, type ServerState } from "../../domain/communities/servers.ts"
 import type { Actor } from "../../domain/accounts/accounts.ts"
 import { updateMember } from "../../storage/communities/guild-members.ts"
-import type { Write } from "../../storage/core/write.ts"
 import { requireMember, requirePermission, requireRank } from "../shared/access.ts"
-import { auditEntry, memberTarget, type AuditContext } from "../shared/audit.ts"
+import { audit, memberTarget, type AuditContext } from "../shared/audit.ts"
 import { member, memberFacts } from "../shared/member-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
@@ -52,7 +51,8 @@ export const memberCommands: ActorKind<ServerState, ServerState, MemberCommands>
 
   editMember: {
     needs: ({ user, member_id }) => [member(user), member(member_id)],
-    turn({ state: server, now, newId }, { user, reason, member_id, target: shown, patch: { nickname, timeout } }) {
+    turn(context, { user, reason, member_id, target: shown, patch: { nickname, timeout } }) {
+      const { state: server, now } = context
       const caller = requireMember(server, user)
       const isOther = user !== member_id
       if (nickname !== undefined && isOther) requirePermission(server, caller, "members.manage_nicknames")
@@ -71,13 +71,8 @@ export const memberCommands: ActorKind<ServerState, ServerState, MemberCommands>
       const changes = memberChanges(target, edited)
       if (Object.keys(changes).length === 0) return { reply }
       const why = reason ?? timeout?.reason ?? undefined
-      const noted = auditEntry(
-        { now, newId, server: server.id, user, reason: why },
-        "MEMBER_UPDATE",
-        memberTarget(member_id),
-        changes,
-      )
-      return { ...memberChange(server, edited, noted, shown), reply }
+      audit({ ...context, user, reason: why }, "MEMBER_UPDATE", memberTarget(member_id), changes)
+      return { ...memberChange(server, edited, shown), reply }
     },
   },
 }
@@ -87,16 +82,15 @@ export const mayBeTimedOut = (server: Server, target: KnownMember): boolean => !
 
 /**
  * Times a member out until `until`, in Unix seconds; null ends the time-out. Check `mayBeTimedOut`
- * before. `shown` is the member as others see them, where that is known.
+ * before. `shown` is the member as others see them.
  */
 export const timingOut = (
   server: Server,
   target: KnownMember,
   until: number | null,
   reason: string | null,
-  noted: Write,
-  shown?: Readonly<Actor>,
-) => memberChange(server, { ...target, timeout_until: until, timeout_reason: reason }, noted, shown)
+  shown: Readonly<Actor>,
+) => memberChange(server, { ...target, timeout_until: until, timeout_reason: reason }, shown)
 
 /**
  * What the audit log says of it. Names of people are no part of it, so of nicknames it says only
@@ -109,12 +103,12 @@ export function memberChanges(before: KnownMember, after: KnownMember): Changes 
 }
 
 /** A member after a change: a member who is timed out leaves voice. */
-export function memberChange(server: Server, changed: KnownMember, noted: Write, shown?: Readonly<Actor>) {
+export function memberChange(server: Server, changed: KnownMember, shown: Readonly<Actor>) {
   return {
     apply: (draft: ServerState) => {
       memberFacts.of(draft).set(changed.user_id, { ...changed })
     },
-    write: [updateMember({ ...changed, server_id: server.id }), noted],
+    write: [updateMember({ ...changed, server_id: server.id })],
     publish: [
       memberTold(server, changed, shown),
       ...voiceRechecks(server, ({ user_id }) => user_id === changed.user_id),
@@ -122,21 +116,17 @@ export function memberChange(server: Server, changed: KnownMember, noted: Write,
   }
 }
 
-/**
- * What members are told about one of them. The account's facts are included where they are known;
- * they have an event of their own.
- */
-export function memberTold(server: Server, changed: KnownMember, shown?: Readonly<Actor>) {
-  const { username, avatar_url, badges, bot, ...facts } = memberObject(
-    server,
-    changed,
-    shown ?? { id: changed.user_id, username: "", badges: [] },
-  )
+/** What members are told about one of them, with the account's facts, which have an event of their own. */
+export function memberTold(server: Server, changed: KnownMember, shown: Readonly<Actor>) {
+  const { username, avatar_url, badges, bot, ...facts } = memberObject(server, changed, shown)
   return guildMemberUpdate.to(membersOf(server.id), {
     guild_id: server.id,
     server_id: server.id,
-    user: { id: changed.user_id, ...(shown && { username, avatar_url }) },
-    ...(shown && { username, avatar_url, badges, bot }),
+    user: { id: changed.user_id, username, avatar_url },
+    username,
+    avatar_url,
+    badges,
+    bot,
     ...facts,
     ...(changed.nickname === null ? {} : { nick: changed.nickname }),
   })

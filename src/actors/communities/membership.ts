@@ -26,17 +26,17 @@ import { putMessageDeletion } from "../../storage/messages/messages.ts"
 import { setInviteUses } from "../../storage/communities/invites.ts"
 import { deleteNotificationSettings } from "../../storage/accounts/notification-settings.ts"
 import { deleteMember, insertMember, setMemberCount } from "../../storage/communities/servers.ts"
-import type { Write } from "../../storage/core/write.ts"
 import type { ServerAccountCommands } from "../accounts/account.ts"
 import { requireMember, requirePermission, requireRank } from "../shared/access.ts"
-import { auditEntry, memberTarget, type AuditContext } from "../shared/audit.ts"
+import { audit, memberTarget, type AuditContext, type AuditedTurn } from "../shared/audit.ts"
 import { inviteEnding, invite, inviteCount, inviteFacts } from "./invites.ts"
 import { membershipChanged } from "./memberships.ts"
 import { member, memberFacts } from "../shared/member-facts.ts"
+import { combine, type HomeEffects } from "../shared/effects.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { Need } from "../../runtime/facts.ts"
 import { defineFact } from "../shared/facts.ts"
-import { control, type ActorKind, type Moment } from "../../runtime/actor.ts"
+import { control, type ActorKind } from "../../runtime/actor.ts"
 import { voiceEnding } from "../voice/voice.ts"
 
 /**
@@ -78,7 +78,7 @@ export interface MembershipCommands extends ServerAccountCommands {
 interface Joining {
   user: Actor
   workers: string[]
-  /** They are in as many servers as they can be. */
+  /** The user is in as many servers as they may be. */
   isFull: boolean
 }
 
@@ -86,25 +86,21 @@ export const banFacts = defineFact<ServerState, BanState>({
   keep: 100,
   load: (storage, server, users) => storage.bans.find(server, users),
 })
-/** Time-outs of people who left while they were on. */
+/** Time-outs of people who left during them. */
 const leftTimeoutFacts = defineFact<ServerState, TimeoutState>({
   keep: 100,
   load: (storage, server, users) => storage.guildMembers.leftTimeouts(server, users),
 })
-const ban = (user: Snowflake): Need<ServerState> => banFacts.need(user)
+export const ban = (user: Snowflake): Need<ServerState> => banFacts.need(user)
 const leftTimeout = (user: Snowflake): Need<ServerState> => leftTimeoutFacts.need(user)
 
-/**
- * Changes memory: what a member is called from now on, in all that a home keeps of their messages.
- */
-export type RenameAuthor = (draft: ServerState, user: Snowflake, name: string, badges: readonly string[]) => void
+type Commands = ActorKind<ServerState, ServerState, MembershipCommands>["commands"]
 
-export const membershipCommands = (
-  renameAuthor: RenameAuthor,
-): ActorKind<ServerState, ServerState, MembershipCommands>["commands"] => ({
+const joinCommands: Pick<Commands, "join" | "joinPublic"> = {
   join: {
     needs: ({ user, code }) => [member(user.id), ban(user.id), leftTimeout(user.id), invite(code), inviteCount],
-    turn({ state: server, now, newId }, { code, ...joining }) {
+    turn(context, { code, ...joining }) {
+      const { state: server, now } = context
       const { user } = joining
       const used = inviteFacts.of(server).get(code)
       if (!used || isOver(used, now)) throw fail("invite_not_found") // JOIN2
@@ -112,8 +108,14 @@ export const membershipCommands = (
       if (banFacts.of(server).get(user.id)) throw fail("banned")
       const uses = used.uses + 1
       const after = { ...used, uses }
-      const joined = joins(server, joining, { now, newId }, used.temporary)
+      const joined = joins(server, joining, context, used.temporary)
       const ending = isOver(after, now) ? inviteEnding(server, after, now) : undefined
+      audit(
+        { ...context, user: user.id },
+        "INVITE_USE",
+        { type: "invite", id: code },
+        { uses: { old: used.uses, new: uses } },
+      )
       return {
         ...joined,
         apply: draft => {
@@ -121,16 +123,7 @@ export const membershipCommands = (
           inviteFacts.of(draft).get(code)!.uses = uses
           ending?.apply(draft)
         },
-        write: [
-          ...joined.write,
-          ...(ending?.write ?? [setInviteUses({ code, uses })]),
-          auditEntry(
-            { now, newId, server: server.id, user: user.id },
-            "INVITE_USE",
-            { type: "invite", id: code },
-            { uses: { old: used.uses, new: uses } },
-          ),
-        ],
+        write: [...joined.write, ...(ending?.write ?? [setInviteUses({ code, uses })])],
         publish: [...joined.publish, ...(ending?.publish ?? [])],
         reply: { server_id: server.id },
       }
@@ -139,74 +132,88 @@ export const membershipCommands = (
 
   joinPublic: {
     needs: ({ user }) => [member(user.id), ban(user.id), leftTimeout(user.id)],
-    turn({ state: server, now, newId }, joining) {
+    turn(context, joining) {
+      const { state: server } = context
       const { id } = joining.user
       if (memberFacts.of(server).get(id)) throw fail("already_member")
       if (!server.public) throw fail("access_denied")
       if (banFacts.of(server).get(id)) throw fail("banned")
-      return { ...joins(server, joining, { now, newId }), reply: { server_id: server.id } }
+      return { ...joins(server, joining, context), reply: { server_id: server.id } }
     },
   },
+}
 
+/** What else ends when a member is kicked. */
+export interface Kicking {
+  readonly needs: readonly Need<ServerState>[]
+  readonly effects: (server: Readonlied<ServerState>, user: Snowflake) => Pick<HomeEffects, "apply" | "write">
+}
+
+const leaveCommands = (kicking: Kicking): Pick<Commands, "leave" | "kick" | "endTemporary"> => ({
   leave: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server, now, newId }, { user }) {
+    turn(context, { user }) {
+      const { state: server, now } = context
       requireMember(server, user)
       if (server.owner_id === user) throw fail("owner_cannot_leave")
-      const noted = auditEntry({ now, newId, server: server.id, user }, "MEMBER_LEAVE", memberTarget(user))
-      return { ...removal(server, user, now, noted), reply: { left: true } }
+      audit({ ...context, user }, "MEMBER_LEAVE", memberTarget(user))
+      return { ...removal(server, user, now), reply: { left: true } }
     },
   },
 
   kick: {
-    needs: ({ user, member_id }) => [member(user), member(member_id)],
-    turn({ state: server, now, newId }, { user, reason, member_id }) {
+    needs: ({ user, member_id }) => [member(user), member(member_id), ...kicking.needs],
+    turn(context, { user, reason, member_id }) {
+      const { state: server, now } = context
       const caller = requireMember(server, user)
       requirePermission(server, caller, "members.kick")
       const target = memberFacts.of(server).get(member_id)
       if (!target) throw fail("member_not_found")
       requireRank(server, caller, rankOf(server, target))
-      const noted = auditEntry({ now, newId, server: server.id, user, reason }, "MEMBER_KICK", memberTarget(member_id))
-      return { ...removal(server, member_id, now, noted), reply: { kicked: true } }
+      audit({ ...context, user, reason }, "MEMBER_KICK", memberTarget(member_id))
+      return { ...kicked(server, member_id, now, kicking), reply: { kicked: true } }
     },
   },
 
   endTemporary: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server, now, newId }, { user }) {
+    turn(context, { user }) {
+      const { state: server, now } = context
       if (!memberFacts.of(server).get(user)?.temporary || server.owner_id === user) return { reply: { ended: false } }
       const by = { user, reason: "temporary membership ended" }
-      const noted = auditEntry({ now, newId, server: server.id, ...by }, "MEMBER_KICK", memberTarget(user))
-      return { ...removal(server, user, now, noted), reply: { ended: true } }
+      audit({ ...context, ...by }, "MEMBER_KICK", memberTarget(user))
+      return { ...removal(server, user, now), reply: { ended: true } }
     },
   },
+})
 
+const banCommands: Pick<Commands, "ban" | "unban" | "requireBans"> = {
   ban: {
     needs: ({ user, target_id }) => [member(user), member(target_id), ban(target_id)],
-    turn({ state: server, now, newId }, { user, target_id, username, reason, days }) {
+    turn(context, { user, target_id, username, reason, days }) {
+      const { state: server } = context
       const caller = requireMember(server, user)
       requirePermission(server, caller, "members.ban")
       if (username === null) throw fail("server_or_user_not_found")
       const found = memberFacts.of(server).get(target_id)
       requireRank(server, caller, rankOf(server, found ?? { user_id: target_id, roles: [] }))
       const by = { user, reason }
-      return { ...banning(server, { target_id, username, days }, by, { now, newId }), reply: { banned: true } }
+      return { ...banning(server, { target_id, username, days }, by, context), reply: { banned: true } }
     },
   },
 
   unban: {
     needs: ({ user, target_id }) => [member(user), ban(target_id)],
-    turn({ state: server, now, newId }, { user, reason, target_id, username }) {
+    turn(context, { user, reason, target_id, username }) {
+      const { state: server } = context
       requirePermission(server, requireMember(server, user), "members.ban")
       if (!banFacts.of(server).get(target_id)) throw fail("ban_not_found")
+      audit({ ...context, user, reason }, "MEMBER_UNBAN", memberTarget(target_id))
       return {
         apply: draft => {
           banFacts.of(draft).set(target_id, null)
         },
-        write: [
-          deleteBan({ server_id: server.id, user_id: target_id }),
-          auditEntry({ now, newId, server: server.id, user, reason }, "MEMBER_UNBAN", memberTarget(target_id)),
-        ],
+        write: [deleteBan({ server_id: server.id, user_id: target_id })],
         publish: [
           guildBanRemove.to(holdersOf(server.id, "members.ban"), {
             guild_id: server.id,
@@ -227,6 +234,15 @@ export const membershipCommands = (
       return { reply: { server_id: server.id } }
     },
   },
+}
+
+/** Changes the name of a member in all messages that a home has in memory. */
+export type RenameAuthor = (draft: ServerState, user: Snowflake, name: string, badges: readonly string[]) => void
+
+export const membershipCommands = (renameAuthor: RenameAuthor, kicking: Kicking): Commands => ({
+  ...joinCommands,
+  ...leaveCommands(kicking),
+  ...banCommands,
 
   memberChanged: {
     forListeners: true,
@@ -241,9 +257,7 @@ export const membershipCommands = (
     needs: ({ user }) => [member(user), ban(user)],
     turn({ state: server, now }, { user }) {
       const left =
-        memberFacts.of(server).get(user) && server.owner_id !== user
-          ? removal(server, user, now, undefined, true)
-          : undefined
+        memberFacts.of(server).get(user) && server.owner_id !== user ? removal(server, user, now, true) : undefined
       const isBanned = Boolean(banFacts.of(server).get(user))
       if (!left && !isBanned) return { reply: { erased: false } }
       return {
@@ -268,8 +282,9 @@ export function banning(
   server: Readonlied<ServerState>,
   { target_id, username, days }: { target_id: Snowflake; username: string; days: number },
   { user, reason = "" }: AuditContext,
-  { now, newId }: Moment,
+  turn: AuditedTurn,
 ) {
+  const { now, newId } = turn
   const before = banFacts.of(server).get(target_id)
   const banned: BanState = {
     user_id: target_id,
@@ -292,6 +307,7 @@ export function banning(
     server_id: server.id,
     user: { id: target_id, username },
   })
+  audit({ ...turn, user, reason }, "MEMBER_BAN", memberTarget(target_id))
   return {
     apply: (draft: ServerState) => {
       banFacts.of(draft).set(target_id, banned)
@@ -301,7 +317,6 @@ export function banning(
       putBan({ ...banned, server_id: server.id }),
       ...(days > 0 ? [putMessageDeletion(written)] : []),
       ...(removed?.write ?? []),
-      auditEntry({ now, newId, server: server.id, user, reason }, "MEMBER_BAN", memberTarget(target_id)),
     ],
     publish: [...(removed?.publish ?? []), ...(before ? [] : [told]), ...(days > 0 ? [deletion] : [])],
   }
@@ -314,9 +329,10 @@ export function banning(
 function joins(
   server: Readonlied<ServerState>,
   { user, workers, isFull }: Joining,
-  { now, newId }: Moment,
+  turn: AuditedTurn,
   temporary = false,
 ) {
+  const { now, newId } = turn
   if (server.member_count >= limits.membersPerServer) throw fail("member_limit")
   if (isFull) throw fail("too_many_servers")
   const seconds = secondsAt(now)
@@ -330,6 +346,7 @@ function joins(
   }
   const member_count = server.member_count + 1
   const { server_id: _, ...shown } = { ...memberObject(server, joined, user), server_id: server.id }
+  audit({ ...turn, user: user.id }, "MEMBER_JOIN", memberTarget(user.id))
   return {
     apply: (draft: ServerState) => {
       memberFacts.of(draft).set(user.id, joined)
@@ -341,7 +358,6 @@ function joins(
       ...(isStillOut ? [updateMember({ ...joined, server_id: server.id })] : []),
       ...(left ? [deleteLeftTimeout({ server_id: server.id, user_id: user.id })] : []),
       setMemberCount({ id: server.id, member_count }),
-      auditEntry({ now, newId, server: server.id, user: user.id }, "MEMBER_JOIN", memberTarget(user.id)),
     ],
     interest: workers,
     publish: [
@@ -367,12 +383,15 @@ function joins(
   }
 }
 
+/** The effects of a kick, for all callers; the command needs what `kicking` does. */
+export const kicked = (server: Readonlied<ServerState>, user: Snowflake, now: number, kicking: Kicking): HomeEffects =>
+  combine(removal(server, user, now), kicking.effects(server, user))
+
 /** The effects of the end of a membership, for all callers. */
 export function removal(
   server: Readonlied<ServerState>,
   user: Snowflake,
   now: number,
-  noted?: Write,
   /** The user will not come back. */
   isForGood = false,
 ) {
@@ -395,7 +414,6 @@ export function removal(
       deleteNotificationSettings({ server_id: server.id, user_id: user }),
       setMemberCount({ id: server.id, member_count }),
       ...(left ? [putLeftTimeout({ ...left, server_id: server.id, user_id: user, now: seconds })] : []),
-      ...(noted ? [noted] : []),
     ],
     publish: [
       ...(voice?.publish ?? []), // told while they are still a member

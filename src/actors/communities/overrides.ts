@@ -3,34 +3,37 @@ import { fail } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import type { Override as ShownOverride } from "../../contract/communities/overrides.ts"
-import { permissionNames, permissionOf, type Permission } from "../../contract/core/permissions.ts"
+import { permissionOf } from "../../contract/core/permissions.ts"
 import { changesOf, type Changes } from "../../domain/communities/audit.ts"
 import { membersOf, viewersOf } from "../../domain/core/audience.ts"
 import { channelObject, type ChannelState } from "../../domain/core/channels.ts"
 import type { Override } from "../../domain/core/overrides.ts"
+import { maskOf, namesIn, type PermissionMask } from "../../domain/core/permission-masks.ts"
 import { loosened, rankOf } from "../../domain/core/permissions.ts"
 import type { ServerState } from "../../domain/communities/servers.ts"
 import { deleteOverride, putOverride } from "../../storage/communities/overrides.ts"
 import { accessOf, requireRank, type Access } from "../shared/access.ts"
-import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { audit } from "../shared/audit.ts"
 import { member, memberFacts } from "../shared/member-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import { control, type ActorKind } from "../../runtime/actor.ts"
 import { voiceRechecks } from "../voice/voice.ts"
+import { changesViewing } from "../../domain/communities/view-changes.ts"
+import { takeViewChange, type PacedContext } from "./view-changes.ts"
 
 /** What a channel allows or denies beside its server's roles, among its commands. */
 export interface OverrideCommands {
   listOverrides(input: { user: Snowflake }): ShownOverride[]
   readOverride(input: { user: Snowflake; target_id: Snowflake }): ShownOverride
   setOverride(
-    input: AuditContext & {
+    input: PacedContext & {
       target_id: Snowflake
       kind: Override["type"]
       allow: readonly string[]
       deny: readonly string[]
     },
   ): ShownOverride
-  deleteOverride(input: AuditContext & { target_id: Snowflake }): { deleted: true }
+  deleteOverride(input: PacedContext & { target_id: Snowflake }): { deleted: true }
   /** Of a member whose account is gone for good. */
   eraseOverride(input: { target_id: Snowflake }): { erased: boolean }
 }
@@ -56,7 +59,8 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
 
   setOverride: {
     needs: ({ user, target_id, kind }) => [member(user), ...(kind === "member" ? [member(target_id)] : [])],
-    turn({ state: channel, home: server, now, newId }, { user, reason, target_id, kind, allow, deny }) {
+    turn(context, { user, reason, isLimited, target_id, kind, allow, deny }) {
+      const { state: channel, home: server, now } = context
       const before = overridesOf(server, channel.id)
       const found = before.find(override => override.target_id === target_id)
       const override: Override = { target_id, type: kind, allow: flagsOf(allow), deny: flagsOf(deny) }
@@ -68,19 +72,19 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
       requireLoosenable(access, found, override)
       const changes = overrideChanges(found, override)
       if (found && Object.keys(changes).length === 0) return { reply: overrideObject(channel.id, found) }
-      if (!found && before.length >= limits.overridesPerChannel) throw fail("override_limit")
+      if (!found && (before.length >= limits.overridesPerChannel || isFull(server))) throw fail("override_limit")
       const after = [...before.filter(other => other.target_id !== target_id), override]
+      const changesViews = changesViewing(found, override)
+      const take = takeViewChange(server, { user, isLimited }, now, { changesViews, events: 0 })
+      audit(
+        { ...context, user, reason },
+        found ? "OVERRIDE_UPDATE" : "OVERRIDE_CREATE",
+        { type: "override", id: channel.id, name: channel.name },
+        changes,
+      )
       return {
-        ...overriding(server, channel, before, after, override),
-        write: [
-          putOverride({ ...override, channel_id: channel.id, server_id: server.id }),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            found ? "OVERRIDE_UPDATE" : "OVERRIDE_CREATE",
-            { type: "override", id: channel.id, name: channel.name },
-            changes,
-          ),
-        ],
+        ...overriding(server, channel, [before, after], override, take),
+        write: [putOverride({ ...override, channel_id: channel.id, server_id: server.id })],
         reply: overrideObject(channel.id, override),
       }
     },
@@ -88,7 +92,8 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
 
   deleteOverride: {
     needs: ({ user, target_id }) => [member(user), member(target_id)],
-    turn({ state: channel, home: server, now, newId }, { user, reason, target_id }) {
+    turn(context, { user, reason, isLimited, target_id }) {
+      const { state: channel, home: server, now } = context
       const before = overridesOf(server, channel.id)
       const found = before.find(override => override.target_id === target_id)
       const access = requireManager(server, channel.id, user, now)
@@ -101,17 +106,17 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
       if (user !== server.owner_id) requireRank(server, access.member, rank)
       requireLoosenable(access, found, undefined)
       const after = before.filter(other => other !== found)
+      const changesViews = changesViewing(found, undefined)
+      const take = takeViewChange(server, { user, isLimited }, now, { changesViews, events: 0 })
+      audit(
+        { ...context, user, reason },
+        "OVERRIDE_DELETE",
+        { type: "override", id: channel.id, name: channel.name },
+        overrideChanges(found, undefined),
+      )
       return {
-        ...overriding(server, channel, before, after, found),
-        write: [
-          deleteOverride({ channel_id: channel.id, target_id }),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "OVERRIDE_DELETE",
-            { type: "override", id: channel.id, name: channel.name },
-            overrideChanges(found, undefined),
-          ),
-        ],
+        ...overriding(server, channel, [before, after], found, take),
+        write: [deleteOverride({ channel_id: channel.id, target_id })],
         reply: { deleted: true },
       }
     },
@@ -124,7 +129,7 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
       if (!found) return { reply: { erased: false } }
       const after = before.filter(other => other !== found)
       return {
-        ...overriding(server, channel, before, after, found),
+        ...overriding(server, channel, [before, after], found),
         write: [deleteOverride({ channel_id: channel.id, target_id })],
         reply: { erased: true },
       }
@@ -135,23 +140,31 @@ export const overrideCommands: ActorKind<ServerState, ChannelState, OverrideComm
 const overridesOf = (server: Readonlied<ServerState>, channel: Snowflake): readonly Override[] =>
   server.overrides.get(channel) ?? []
 
+/** Whether all channels together have as many as a server may have. */
+function isFull({ overrides }: Readonlied<ServerState>): boolean {
+  let count = 0
+  for (const ofChannel of overrides.values()) count += ofChannel.length
+  return count >= limits.overridesPerServer
+}
+
 const overrideObject = (channel: Snowflake, { target_id, type, allow, deny }: Override): ShownOverride => ({
   channel_id: channel,
   target_id,
   type,
-  allow: [...allow],
-  deny: [...deny],
+  allow: namesIn(allow),
+  deny: namesIn(deny),
 })
 
 /** What a client's names mean. Who is an administrator is no matter of one channel. */
-function flagsOf(names: readonly string[]): Permission[] {
-  const named = new Set(names.map(name => permissionOf(name)))
-  return permissionNames.filter(name => name !== "administrator" && named.has(name))
-}
+const flagsOf = (names: readonly string[]): PermissionMask =>
+  maskOf(names.flatMap(name => permissionOf(name) ?? []).filter(permission => permission !== "administrator"))
 
 /** As the audit log shows them, with whom they are about. */
-const overrideChanges = (before: Override | undefined, after: Override | undefined): Changes =>
-  changesOf(before ?? null, after ?? null, ["target_id", "type", "allow", "deny"])
+function overrideChanges(before: Override | undefined, after: Override | undefined): Changes {
+  const shown = (override: Override | undefined) =>
+    override ? { ...override, allow: namesIn(override.allow), deny: namesIn(override.deny) } : null
+  return changesOf(shown(before), shown(after), ["target_id", "type", "allow", "deny"])
+}
 
 /**
  * Who manages roles in the server may be kept from it in a channel, or do it in one channel only.
@@ -171,14 +184,15 @@ function requireLoosenable(access: Access, before: Override | undefined, after: 
 function overriding(
   server: Readonlied<ServerState>,
   channel: Readonlied<ChannelState>,
-  before: readonly Override[],
-  after: readonly Override[],
+  [before, after]: readonly [before: readonly Override[], after: readonly Override[]],
   { type, target_id }: Override,
+  take?: (draft: ServerState) => void,
 ) {
   const shown = channelObject(channel)
   return {
     apply: (draft: ServerState) => {
       draft.overrides.set(channel.id, after)
+      take?.(draft)
     },
     publish: [
       control(membersOf(server.id), {

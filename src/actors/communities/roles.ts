@@ -18,11 +18,12 @@ import { roleObject, type MemberState, type RoleState, type ServerState } from "
 import type { Actor } from "../../domain/accounts/accounts.ts"
 import { updateMember } from "../../storage/communities/guild-members.ts"
 import { deleteRole, insertRole, setMemberRoles, updateRole } from "../../storage/communities/servers.ts"
-import type { Write } from "../../storage/core/write.ts"
 import { requireMember, requirePermission, requireRank } from "../shared/access.ts"
-import { auditEntry, memberTarget, type AuditContext } from "../shared/audit.ts"
+import { audit, memberTarget, type AuditContext } from "../shared/audit.ts"
 import { withoutTarget } from "./automod.ts"
 import { memberTold } from "./members.ts"
+import { grantsOtherViews } from "../../domain/communities/view-changes.ts"
+import { takeViewChange, type PacedContext } from "./view-changes.ts"
 import { member, memberFacts } from "../shared/member-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import { control, type ActorKind, type Publication } from "../../runtime/actor.ts"
@@ -36,19 +37,12 @@ import { voiceRechecks } from "../voice/voice.ts"
  */
 export interface RoleCommands {
   listRoles(input: { user: Snowflake }): Role[]
-  createRole(input: AuditContext & { role: RoleInput }): Role
-  editRole(input: AuditContext & { role_id: Snowflake; patch: RolePatch }): Role
-  deleteRole(input: AuditContext & { role_id: Snowflake }): { deleted: true }
-  /**
-   * `shown`: the member as others see them. Servers of the version before do not send it, here and
-   * in the next.
-   */
-  giveRole(input: AuditContext & { member_id: Snowflake; role_id: Snowflake; shown?: Actor | undefined }): {
-    given: true
-  }
-  takeRole(input: AuditContext & { member_id: Snowflake; role_id: Snowflake; shown?: Actor | undefined }): {
-    taken: true
-  }
+  createRole(input: PacedContext & { role: RoleInput }): Role
+  editRole(input: PacedContext & { role_id: Snowflake; patch: RolePatch }): Role
+  deleteRole(input: PacedContext & { role_id: Snowflake }): { deleted: true }
+  /** `shown`: the member as others see them, here and in the next. */
+  giveRole(input: AuditContext & { member_id: Snowflake; role_id: Snowflake; shown: Actor }): { given: true }
+  takeRole(input: AuditContext & { member_id: Snowflake; role_id: Snowflake; shown: Actor }): { taken: true }
 }
 
 type Server = Readonlied<ServerState>
@@ -66,7 +60,8 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
 
   createRole: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server, now, newId }, { user, reason, role: input }) {
+    turn(context, { user, reason, isLimited, role: input }) {
+      const { state: server, newId, now } = context
       const caller = requireMember(server, user)
       requirePermission(server, caller, "roles.manage")
       const granted = grantedBy(input.permissions)
@@ -87,24 +82,24 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
       const positions = renumbered(all, server.id, created.id, position => position < rank)
       const placed = { ...created, position: positions.get(created.id)! }
       const moved = movedRoles(server, positions)
+      // Nobody has it yet, so nobody views another channel.
+      const take = takeViewChange(server, { user, isLimited }, now, { changesViews: false, events: moved.length })
+      audit(
+        { ...context, user, reason },
+        "ROLE_CREATE",
+        { type: "role", id: placed.id, name: placed.name },
+        roleChanges(null, placed),
+      )
       return {
         apply: draft => {
+          take?.(draft)
           draft.roles.set(placed.id, placed)
           for (const role of moved) draft.roles.set(role.id, role)
         },
-        write: [
-          insertRole({ ...placed, server_id: server.id }),
-          ...moved.map(role => updateRole(role)),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "ROLE_CREATE",
-            { type: "role", id: placed.id, name: placed.name },
-            roleChanges(null, placed),
-          ),
-        ],
+        write: [insertRole({ ...placed, server_id: server.id }), ...moved.map(role => updateRole(role))],
         publish: [
           changed(server, placed.id, null, granted),
-          guildRoleCreate.to(membersOf(server.id), told(server, { role: roleObject(server, placed) })),
+          guildRoleCreate.to(membersOf(server.id), inServer(server, { role: roleObject(server, placed) })),
           ...moved.map(role => updated(server, role)),
         ],
         reply: roleObject(server, placed),
@@ -114,7 +109,8 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
 
   editRole: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server, now, newId }, { user, reason, role_id, patch }) {
+    turn(context, { user, reason, isLimited, role_id, patch }) {
+      const { state: server, now } = context
       const caller = requireMember(server, user)
       requirePermission(server, caller, "roles.manage")
       const found = server.roles.get(role_id)
@@ -136,26 +132,26 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
       const positions =
         patch.position === undefined || isDefault
           ? new Map<Snowflake, number>()
-          : renumbered(server.roles.values(), server.id, role_id, placeOf(found.position, patch.position))
+          : renumbered(server.roles.values(), server.id, role_id, stoodAbove(found.position, patch.position))
       const placed = { ...edited, position: positions.get(role_id) ?? edited.position }
       const moved = movedRoles(server, positions).filter(({ id }) => id !== role_id)
       const changes = roleChanges(found, placed)
       if (Object.keys(changes).length === 0 && moved.length === 0) return { reply: roleObject(server, found) }
+      const changesViews = grantsOtherViews(
+        name => found.permissions.has(name),
+        name => granted.has(name),
+      )
+      const take = takeViewChange(server, { user, isLimited }, now, { changesViews, events: moved.length })
+      audit({ ...context, user, reason }, "ROLE_UPDATE", { type: "role", id: role_id, name: placed.name }, changes)
       return {
         apply: draft => {
           for (const role of [placed, ...moved]) draft.roles.set(role.id, role)
+          take?.(draft)
         },
-        write: [
-          ...[placed, ...moved].map(role => updateRole(role)),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "ROLE_UPDATE",
-            { type: "role", id: role_id, name: placed.name },
-            changes,
-          ),
-        ],
+        write: [placed, ...moved].map(role => updateRole(role)),
         publish: [
-          changed(server, role_id, found.permissions, granted), // ROLE2
+          // Workers look who is concerned; a new name concerns nobody's rights.
+          ...("permissions" in changes ? [changed(server, role_id, found.permissions, granted)] : []), // ROLE2
           ...[placed, ...moved].map(role => updated(server, role)),
           ...voiceRechecks(server),
         ],
@@ -166,36 +162,36 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
 
   deleteRole: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server, now, newId }, { user, reason, role_id }) {
+    turn(context, { user, reason, isLimited, role_id }) {
+      const { state: server, now } = context
       const caller = requireMember(server, user)
       requirePermission(server, caller, "roles.manage")
       const found = server.roles.get(role_id)
       if (!found) throw fail("role_not_found")
       if (role_id === server.id) throw fail("default_role")
       requireRank(server, caller, found.position)
+      const take = takeViewChange(server, { user, isLimited }, now, { changesViews: true, events: 0 })
       const said = [...server.overrides].flatMap(([channel, overrides]) =>
         overrides.filter(({ target_id }) => target_id === role_id).map(override => [channel, override] as const),
       )
-      const moderated = withoutTarget(server, role_id, { user, reason }, { now, newId })
+      const moderated = withoutTarget(server, role_id, { user, reason }, context)
+      audit(
+        { ...context, user, reason },
+        "ROLE_DELETE",
+        { type: "role", id: role_id, name: found.name },
+        roleChanges(found, null),
+      )
       return {
         apply: draft => {
+          take?.(draft)
           draft.roles.delete(role_id)
           moderated.apply(draft)
           for (const [channel] of said) draft.overrides.set(channel, without(draft.overrides.get(channel)!, role_id))
         },
-        write: [
-          deleteRole({ id: role_id }),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "ROLE_DELETE",
-            { type: "role", id: role_id, name: found.name },
-            roleChanges(found, null),
-          ),
-          ...moderated.write,
-        ],
+        write: [deleteRole({ id: role_id }), ...moderated.write],
         publish: [
           changed(server, role_id, found.permissions, null, said), // ROLE2
-          guildRoleDelete.to(membersOf(server.id), told(server, { role_id })),
+          guildRoleDelete.to(membersOf(server.id), inServer(server, { role_id })),
           ...voiceRechecks(server),
         ],
         reply: { deleted: true },
@@ -205,35 +201,29 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
 
   giveRole: {
     needs: ({ user, member_id }) => [member(user), member(member_id)],
-    turn({ state: server, now, newId }, { user, reason, member_id, role_id, shown }) {
+    turn(context, { user, reason, member_id, role_id, shown }) {
+      const { state: server } = context
       const { target, role } = requireAssignable(server, user, member_id, role_id)
       if (role.id === server.id || target.roles.includes(role.id)) return { reply: { given: true } }
-      const noted = auditEntry(
-        { now, newId, server: server.id, user, reason },
-        "MEMBER_ROLE_ADD",
-        memberTarget(member_id),
-        {
-          role_id: { old: null, new: role.id },
-        },
-      )
-      return { ...assignment(server, target, [...target.roles, role.id], noted, shown), reply: { given: true } }
+      audit({ ...context, user, reason }, "MEMBER_ROLE_ADD", memberTarget(member_id), {
+        role_id: { old: null, new: role.id },
+      })
+      return { ...assignment(server, target, [...target.roles, role.id], shown), reply: { given: true } }
     },
   },
 
   takeRole: {
     needs: ({ user, member_id }) => [member(user), member(member_id)],
-    turn({ state: server, now, newId }, { user, reason, member_id, role_id, shown }) {
+    turn(context, { user, reason, member_id, role_id, shown }) {
+      const { state: server } = context
       const { target, role } = requireAssignable(server, user, member_id, role_id)
       if (role.id === server.id) throw fail("default_role")
       if (!target.roles.includes(role.id)) return { reply: { taken: true } }
       const left = target.roles.filter(id => id !== role.id)
-      const noted = auditEntry(
-        { now, newId, server: server.id, user, reason },
-        "MEMBER_ROLE_REMOVE",
-        memberTarget(member_id),
-        { role_id: { old: role.id, new: null } },
-      )
-      return { ...assignment(server, target, left, noted, shown), reply: { taken: true } }
+      audit({ ...context, user, reason }, "MEMBER_ROLE_REMOVE", memberTarget(member_id), {
+        role_id: { old: role.id, new: null },
+      })
+      return { ...assignment(server, target, left, shown), reply: { taken: true } }
     },
   },
 }
@@ -267,13 +257,7 @@ function requireAssignable(server: Server, user: Snowflake, member_id: Snowflake
 }
 
 /** A role makes a membership last. */
-function assignment(
-  server: Server,
-  target: Readonlied<MemberState>,
-  roles: readonly Snowflake[],
-  noted: Write,
-  shown: Actor | undefined,
-) {
+function assignment(server: Server, target: Readonlied<MemberState>, roles: readonly Snowflake[], shown: Actor) {
   const kept = roles.filter(id => server.roles.has(id))
   const changed: MemberState = { ...target, roles: kept, temporary: target.temporary && kept.length === 0 }
   return {
@@ -283,7 +267,6 @@ function assignment(
     write: [
       setMemberRoles({ server_id: server.id, user_id: target.user_id, roles: kept }),
       ...(changed.temporary === target.temporary ? [] : [updateMember({ ...changed, server_id: server.id })]),
-      noted,
     ],
     publish: [
       control(membersOf(server.id), {
@@ -306,7 +289,7 @@ function roleChanges(before: StoredRole | null, after: StoredRole | null): Chang
 }
 
 /** Which of the others a role stands above that moves from one position to another. */
-const placeOf = (from: number, to: number) => (position: number) => (to > from ? position <= to : position < to)
+const stoodAbove = (from: number, to: number) => (position: number) => (to > from ? position <= to : position < to)
 
 const movedRoles = (server: Server, positions: ReadonlyMap<Snowflake, number>): StoredRole[] =>
   [...server.roles.values()].flatMap(role => {
@@ -314,10 +297,14 @@ const movedRoles = (server: Server, positions: ReadonlyMap<Snowflake, number>): 
     return position === undefined || position === role.position ? [] : [{ ...role, position }]
   })
 
-const told = <T extends object>(server: Server, facts: T) => ({ guild_id: server.id, server_id: server.id, ...facts })
+const inServer = <T extends object>(server: Server, facts: T) => ({
+  guild_id: server.id,
+  server_id: server.id,
+  ...facts,
+})
 
 const updated = (server: Server, role: StoredRole) =>
-  guildRoleUpdate.to(membersOf(server.id), told(server, { role: roleObject(server, role) }))
+  guildRoleUpdate.to(membersOf(server.id), inServer(server, { role: roleObject(server, role) }))
 
 const changed = (
   server: Server,

@@ -15,10 +15,10 @@ import {
 import { updateMember } from "../../storage/communities/guild-members.ts"
 import { updateServer } from "../../storage/communities/servers.ts"
 import { accessOf, mayView, requireMember, requirePermission } from "../shared/access.ts"
-import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { audit, type AuditContext, type AuditedTurn } from "../shared/audit.ts"
 import { member, memberFacts } from "../shared/member-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
-import { control, type ActorKind, type Moment, type Publication } from "../../runtime/actor.ts"
+import { control, type ActorKind, type Publication } from "../../runtime/actor.ts"
 import { voiceRechecks } from "../voice/voice.ts"
 
 /** What a server is called, how it is presented and whose it is, among its home's commands. */
@@ -51,7 +51,8 @@ const noChannel = "0"
 export const serverSettingsCommands: ActorKind<ServerState, ServerState, ServerSettingsCommands>["commands"] = {
   editServer: {
     needs: ({ user }) => [member(user)],
-    turn({ state: server, now, newId }, { user, reason, patch }) {
+    turn(context, { user, reason, patch }) {
+      const { state: server } = context
       const caller = requireMember(server, user)
       requirePermission(server, caller, "server.manage")
       const channel = patch.default_channel_id
@@ -67,7 +68,7 @@ export const serverSettingsCommands: ActorKind<ServerState, ServerState, ServerS
         category: patch.category === undefined ? server.category : patch.category || null,
       }
       const reply = serverObject({ ...server, ...after })
-      const changed = changing(server, after, { user, reason }, { now, newId })
+      const changed = changing(server, after, { user, reason }, context)
       return changed ? { ...changed, reply } : { reply }
     },
   },
@@ -93,11 +94,12 @@ export const serverSettingsCommands: ActorKind<ServerState, ServerState, ServerS
 
   transferServer: {
     needs: ({ user, heir }) => [member(user), member(heir.id)],
-    turn({ state: server, now, newId }, { user, reason, heir, isFull }) {
+    turn(context, { user, reason, heir, isFull }) {
+      const { state: server } = context
       const becoming = requireHeir(server, user, heir)
       if (isFull) throw fail("server_limit")
       const after: ServerSettings = { ...settingsOf(server), owner_id: heir.id }
-      const changed = changing(server, after, { user, reason }, { now, newId })!
+      const changed = changing(server, after, { user, reason }, context)!
       // The owner is not a temporary member any longer.
       const stays = becoming.temporary ? { ...becoming, temporary: false } : undefined
       return {
@@ -131,21 +133,19 @@ export const settingsOf = (server: Home): ServerSettings =>
   Object.fromEntries(settings.map(name => [name, server[name]])) as unknown as ServerSettings
 
 /** The effects of a change of settings, for all callers; undefined: nothing changes. */
-export function changing(server: Home, after: ServerSettings, by: AuditContext, moment: Moment) {
+export function changing(server: Home, after: ServerSettings, by: AuditContext, turn: AuditedTurn) {
   const before = settingsOf(server)
   const changes = changesOf(before, after, settings)
   if (Object.keys(changes).length === 0) return undefined
   const { id } = server
   const identity = (is: ServerSettings) => ({ name: is.name, owner_id: is.owner_id })
   const isAnother = "name" in changes || "owner_id" in changes
+  audit({ ...turn, ...by }, "SERVER_UPDATE", { type: "server", id, name: after.name }, changes)
   return {
     apply: (draft: ServerState) => {
       Object.assign(draft, after)
     },
-    write: [
-      updateServer({ ...after, id }),
-      auditEntry({ ...moment, server: id, ...by }, "SERVER_UPDATE", { type: "server", id, name: after.name }, changes),
-    ],
+    write: [updateServer({ ...after, id })],
     publish: [
       ...(isAnother
         ? [control(membersOf(id), { type: "server", server: id, before: identity(before), after: identity(after) })]

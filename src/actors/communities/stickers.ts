@@ -24,7 +24,7 @@ import {
   insertStickerPack,
 } from "../../storage/communities/stickers.ts"
 import { requireMember } from "../shared/access.ts"
-import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { audit, type AuditContext } from "../shared/audit.ts"
 import { requireEmojiManager } from "./emojis.ts"
 import { discarded } from "../shared/files.ts"
 import { member } from "../shared/member-facts.ts"
@@ -67,7 +67,8 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
 
   createSticker: {
     needs: ({ user }) => [member(user), allStickerPacks],
-    turn({ state: server, now, newId }, { user, reason, name, tags, picture, file }) {
+    turn(context, { user, reason, name, tags, picture, file }) {
+      const { state: server, now, newId } = context
       requireEmojiManager(server, user)
       const packs = packsOf(server)
       const open = packs.find(({ stickers }) => stickers.length < limits.stickersPerPack)
@@ -95,6 +96,12 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
       }
       const filled = { ...pack, stickers: [...pack.stickers, created] }
       const left = open ? packs.map(one => (one === open ? filled : one)) : [...packs, filled] // STICK1
+      audit(
+        { ...context, user, reason },
+        "STICKER_CREATE",
+        { type: "sticker", id: created.id, name },
+        changesOf(null, created, ["name", "format", "tags", "pack_id"]),
+      )
       return {
         apply: draft => {
           stickerFacts.of(draft).set(allStickerPacksKey, left)
@@ -103,14 +110,8 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
           ...(open ? [] : [insertStickerPack(pack)]),
           insertSticker(created),
           useFile({ key: serverFile(server.id, file.file) }),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "STICKER_CREATE",
-            { type: "sticker", id: created.id, name },
-            changesOf(null, created, ["name", "format", "tags", "pack_id"]),
-          ),
         ],
-        publish: [told(filled)],
+        publish: [stickersUpdated(filled)],
         reply: stickerObject(created),
       }
     },
@@ -118,13 +119,20 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
 
   deleteSticker: {
     needs: ({ user }) => [member(user), allStickerPacks],
-    turn({ state: server, now, newId }, { user, reason, sticker_id }) {
+    turn(context, { user, reason, sticker_id }) {
+      const { state: server, now } = context
       requireEmojiManager(server, user)
       const { pack, sticker } = requireSticker(server, sticker_id)
       const kept = pack.stickers.filter(({ id }) => id !== sticker_id)
       const thinned: Pack = { ...pack, stickers: kept }
       const left = packsOf(server).flatMap(one => (one !== pack ? [one] : kept.length > 0 ? [thinned] : [])) // STICK1
       const key = serverFile(server.id, sticker.file)
+      audit(
+        { ...context, user, reason },
+        "STICKER_DELETE",
+        { type: "sticker", id: sticker_id, name: sticker.name },
+        changesOf(sticker, null, ["name", "format", "tags", "pack_id"]),
+      )
       return {
         apply: draft => {
           stickerFacts.of(draft).set(allStickerPacksKey, left)
@@ -133,14 +141,8 @@ export const stickerCommands: ActorKind<ServerState, ServerState, StickerCommand
           deleteSticker({ id: sticker_id }),
           ...(kept.length > 0 ? [] : [deleteStickerPack({ id: pack.id })]),
           discardFile({ key, since: secondsAt(now) }), // EMOJI2
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "STICKER_DELETE",
-            { type: "sticker", id: sticker_id, name: sticker.name },
-            changesOf(sticker, null, ["name", "format", "tags", "pack_id"]),
-          ),
         ],
-        publish: [told(thinned), discarded(key)],
+        publish: [stickersUpdated(thinned), discarded(key)],
         reply: { deleted: true },
       }
     },
@@ -173,7 +175,7 @@ function requireSticker(server: Server, id: Snowflake): { pack: Pack; sticker: R
 }
 
 /** The one pack that changed: all of them are too many to send to everybody. */
-const told = (pack: Pack) =>
+const stickersUpdated = (pack: Pack) =>
   guildStickersUpdate.to(membersOf(pack.server_id), {
     guild_id: pack.server_id,
     server_id: pack.server_id,

@@ -73,7 +73,7 @@ export class TemporaryMembers {
   /** Most have none. */
   async #look(users: readonly Snowflake[]): Promise<void> {
     const { resumeWindowMs } = this.#options
-    const found = await this.#patiently(() => this.#options.store.temporary(users))
+    const found = await this.#retryWhileStarting(() => this.#options.store.temporary(users))
     if (this.#stopped) return
     const affected = new Set(found?.map(({ user_id }) => user_id))
     for (const user of users.filter(one => this.#timers.has(one)))
@@ -106,22 +106,21 @@ export class TemporaryMembers {
   async #end(user: Snowflake, isDue: () => boolean): Promise<boolean> {
     const { store, end, log } = this.#options
     if (!isDue()) return true
-    const found = await this.#patiently(() => store.temporary([user]))
+    const found = await this.#retryWhileStarting(() => store.temporary([user]))
     let isDone = true
     for (const { server_id } of found ?? [])
       try {
-        await this.#patiently(async () => {
+        await this.#retryWhileStarting(async () => {
           if (isDue()) await end(server_id, user)
         })
       } catch (error) {
-        // A worker of the version before may own it, and does not know what is asked of it.
         log.warn({ err: error, server: server_id }, "temporary membership not ended")
         isDone = false
       }
     return isDone
   }
 
-  async #patiently<T>(act: () => Promise<T>): Promise<T | undefined> {
+  async #retryWhileStarting<T>(act: () => Promise<T>): Promise<T | undefined> {
     while (!this.#stopped)
       try {
         return await act()

@@ -13,9 +13,11 @@ import {
   type Consequences,
   type Decided,
   type Refusal,
-  type Scores,
+  type Verdict,
 } from "../../domain/communities/automod.ts"
-import { recentPost, withPost, type RecentPost } from "../../domain/communities/automod-spam.ts"
+import type { RecentPost, Scores } from "../../domain/communities/automod-match.ts"
+import { recentPost, withPost } from "../../domain/communities/automod-spam.ts"
+import type { TextAnswer, TextQuestion } from "../../domain/communities/automod-texts.ts"
 import { secondsAt } from "../../std/clock.ts"
 import { holds, rankOf } from "../../domain/core/permissions.ts"
 import { msOf, firstIdAt } from "../../domain/core/snowflake.ts"
@@ -24,16 +26,17 @@ import type { ChannelState } from "../../domain/core/channels.ts"
 import type { MessageState } from "../../domain/messages/messages.ts"
 import type { Actor } from "../../domain/accounts/accounts.ts"
 import { insertAutomodViolation, trimAutomodViolations } from "../../storage/communities/automod.ts"
-import { auditEntry, memberTarget, type AuditContext } from "../shared/audit.ts"
+import { audit, memberTarget, type AuditContext } from "../shared/audit.ts"
 import { mayBeTimedOut, memberChanges, timingOut } from "../communities/members.ts"
-import { banning, removal } from "../communities/membership.ts"
+import { banning, kicked } from "../communities/membership.ts"
 import { member, memberFacts } from "../shared/member-facts.ts"
 import { authorKey, byChannel } from "./message-facts.ts"
+import { webhooksSuspension } from "./webhook-facts.ts"
 import { combine, type HomeEffects } from "../shared/effects.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import { defineMemory, type Need } from "../../runtime/facts.ts"
 import { defineFact } from "../shared/facts.ts"
-import type { Effects, Moment, TurnContext } from "../../runtime/actor.ts"
+import type { Effects, LookUpFirst, TurnContext } from "../../runtime/actor.ts"
 import { rulesOf } from "../communities/automod.ts"
 
 /**
@@ -78,17 +81,28 @@ export interface Classified {
 interface Unasked {
   readonly unasked: readonly ClassifierBackend[]
   readonly content: string
+  /** Of the server, and of the text. */
+  readonly owner: Snowflake
+  readonly author: Snowflake
 }
 
 /** Instead of a message: it was refused, or it waits. */
 export type Held = { readonly refused: Refusal } | Unasked
 
+const nothing: readonly Need<ServerState>[] = []
+
 /** Facts that judging a message takes. */
 export function judgingNeeds(server: Server, channel: Snowflake, author: Snowflake): readonly Need<ServerState>[] {
+  if (server.automod.length === 0) return nothing
   const rules = rulesOf(server).filter(({ enabled }) => enabled)
   const isCounted = rules.some(({ rule_type }) => rule_type === "message_spam")
   const writers = new Set(rules.filter(isHarsh).map(({ updated_by }) => updated_by))
-  return [...(isCounted ? [recentPosts(channel, author)] : []), ...[...writers].map(member)]
+  const kicks = rules.some(({ actions }) => actions.some(({ action_type }) => action_type === "kick_user"))
+  return [
+    ...(isCounted ? [recentPosts(channel, author)] : []),
+    ...[...writers].map(member),
+    ...(kicks ? webhooksSuspension.needs : []),
+  ]
 }
 
 const isHarsh = ({ actions }: AutomodRule) => actions.some(({ action_type }) => sanctions.has(action_type))
@@ -115,10 +129,16 @@ interface Judged {
   readonly classified: Classified
 }
 
-interface Judging extends Judged, Moment {
+interface Judging extends Judged {
+  readonly turn: TurnContext<ServerState, ChannelState>
   readonly server: Server
   readonly channel: Snowflake
 }
+
+/** The lookup that judges texts, as turns call it. */
+export const textLookup = "texts"
+/** How often a text is judged outside of turns for one message: each time, the rules may have changed meanwhile. */
+const maxQuestions = 3
 
 /**
  * The turn in which a user posts or edits: the verdict of the rules and the effects of the message
@@ -126,13 +146,16 @@ interface Judging extends Judged, Moment {
  * the one that is edited.
  */
 export function moderating<Reply>(
-  { state: channel, home: server, now, newId }: TurnContext<ServerState, ChannelState>,
+  turn: TurnContext<ServerState, ChannelState>,
   judged: Judged,
   said: () => HomeEffects & { readonly about?: Snowflake; readonly reply: Reply },
   refused: (refusal: Refusal) => Partial<HomeEffects> = () => ({}),
-): Effects<ServerState, Reply | Held> {
-  const subject = { server, channel: channel.id, now, newId, ...judged }
+): Effects<ServerState, Reply | Held> | LookUpFirst {
+  // Most servers have no rules.
+  if (turn.home.automod.length === 0) return said()
+  const subject = { turn, server: turn.home, channel: turn.state.id, ...judged }
   const verdict = judging(subject)
+  if (verdict && "lookUp" in verdict) return verdict
   if (verdict && "unasked" in verdict) return { reply: verdict }
   if (verdict?.consequences.isRefused) {
     const refusal = refusalOf(verdict)
@@ -147,13 +170,17 @@ export function moderating<Reply>(
 interface Sanction {
   readonly consequences: Consequences
   readonly broken: readonly Broken[]
+  readonly unjudged: Verdict["unjudged"]
 }
 
 /** What the rules make of a message; undefined: nothing. */
-function judging(subject: Judging): Sanction | Unasked | undefined {
-  const { server, channel, now, author, caller, content, text, edited, classified } = subject
-  if (server.automod.length === 0 || holds(server, caller, "server.automod")) return undefined // AM2
-  const { broken, unasked } = judge(rulesOf(server), {
+function judging(subject: Judging): Sanction | Unasked | LookUpFirst | undefined {
+  const { turn, server, channel, author, caller, content, text, edited, classified } = subject
+  const answer = turn.answer as TextAnswer | undefined
+  if (holds(server, caller, "server.automod")) return undefined // AM2
+  // The message may have got other embeds meanwhile.
+  const found = answer?.content === content && answer.text === text ? answer.verdicts : undefined
+  const { broken, unasked, unread, unjudged } = judge(rulesOf(server), {
     content,
     text,
     channel_id: channel,
@@ -162,17 +189,31 @@ function judging(subject: Judging): Sanction | Unasked | undefined {
     recent: recentPostsFacts.of(server).get(authorKey(channel, author.id)) ?? [],
     classifiers: classified.classifiers ?? [],
     scores: classified.scores ?? {},
-    now,
+    verdicts: found,
+    isLast: (answer?.asked ?? 0) >= maxQuestions,
+    now: turn.now,
   })
-  if (unasked.length > 0) return { unasked, content }
-  if (broken.length === 0) return undefined
+  if (unread.length > 0) {
+    const question: TextQuestion = {
+      owner: server.owner_id,
+      author: author.id,
+      content,
+      text,
+      rules: unread,
+      known: found ?? new Map(),
+      asked: answer?.asked ?? 0,
+    }
+    return { lookUp: textLookup, question }
+  }
+  if (unasked.length > 0) return { unasked, content, owner: server.owner_id, author: author.id }
+  if (broken.length === 0 && unjudged.length === 0) return undefined
   const consequences = consequencesOf(broken, rule => spares(server, rule, caller))
   // A handler that does not understand the answer is told by the refusal alone.
   if (consequences.isRefused && classified.classifiers === undefined) throw blocked(refusalOf({ broken, consequences }))
-  return { broken, consequences }
+  return { broken, consequences, unjudged }
 }
 
-const refusalOf = ({ broken, consequences }: Sanction): Refusal => ({
+const refusalOf = ({ broken, consequences }: Pick<Sanction, "broken" | "consequences">): Refusal => ({
   violations: broken.map(({ rule }) => rule.rule_type),
   ...(consequences.reason !== undefined && { reason: consequences.reason }),
 })
@@ -189,29 +230,32 @@ export const blocked = ({ violations, reason }: Refusal) =>
  *      that it is about, if there is one.
  */
 function sanctioning(
-  { server, channel, now, newId, author, caller }: Judging,
-  { broken, consequences }: Sanction,
+  { turn, server, channel, author, caller }: Judging,
+  { broken, consequences, unjudged }: Sanction,
   message_id: Snowflake | undefined,
 ): HomeEffects {
+  const { now, newId } = turn
+  const isDue = (before: number | undefined) => before === undefined || before <= now - alertEveryMs
+  const passed = unjudged.filter(({ rule }) => isDue(unjudgedNotes.of(server).get(rule.id)))
   const alertKey = (rule: Snowflake) => `${rule}:${author.id}`
   const alerting = new Set(
-    consequences.alerts.flatMap(({ rule }) => {
-      const before = alerts.of(server).get(alertKey(rule.id))
-      return before === undefined || before <= now - alertEvery ? [rule.id] : []
-    }),
+    consequences.alerts.flatMap(({ rule }) => (isDue(alerts.of(server).get(alertKey(rule.id))) ? [rule.id] : [])),
   )
-  const noted = broken.map(one => violationOf(one, consequences))
+  const noted = [...broken.map(one => violationOf(one, consequences)), ...passed.map(noteOf)]
   const told = noted.filter(({ rule_id }) => alerting.has(rule_id))
   const end = ending()
   return {
     apply(draft) {
       for (const rule of alerting) remember(alerts.of(draft), alertKey(rule), now)
+      for (const { rule } of passed) remember(unjudgedNotes.of(draft), rule.id, now)
       end?.apply(draft)
     },
     write: [
       ...noted.map(violation => insertAutomodViolation(violation)),
       // Now and then, by the time that an id bears.
-      ...(noted.some(({ id }) => msOf(id) % trimEvery === 0) ? [trimAutomodViolations({ server_id: server.id })] : []),
+      ...(noted.some(({ id }) => msOf(id) % violationsPerTrim === 0)
+        ? [trimAutomodViolations({ server_id: server.id })]
+        : []),
       ...(end?.write ?? []),
     ],
     publish: [
@@ -225,53 +269,57 @@ function sanctioning(
   function violationOf({ rule, matched, severity, metadata }: Broken, { timeout, kick, ban }: Consequences) {
     const done = spares(server, rule, caller) ? {} : { timeout_user: timeout, kick_user: kick, ban_user: ban }
     const types = rule.actions.map(({ action_type }) => action_type)
-    const violation: AutomodViolation = {
+    return noteOn(rule, {
+      matched_content: excerpt(matched),
+      severity,
+      actions_taken: [...new Set(types)].filter(type =>
+        type === "alert_moderators" ? alerting.has(rule.id) : !sanctions.has(type) || done[type as keyof typeof done],
+      ),
+      metadata,
+    })
+  }
+
+  /** Of a rule that nobody knows to be broken: the author is held responsible for nothing. */
+  function noteOf({ rule, reason }: Verdict["unjudged"][number]) {
+    return noteOn(rule, { matched_content: "", severity: "low", actions_taken: [], metadata: { unjudged: reason } })
+  }
+
+  function noteOn(
+    rule: AutomodRule,
+    found: Pick<AutomodViolation, "matched_content" | "severity" | "actions_taken"> & {
+      readonly metadata: AutomodViolation["metadata"] | undefined
+    },
+  ): AutomodViolation {
+    return {
       id: newId(),
       server_id: server.id,
       user_id: author.id,
       channel_id: channel,
       rule_id: rule.id,
       rule_type: rule.rule_type,
-      matched_content: excerpt(matched),
-      severity,
-      actions_taken: [...new Set(types)].filter(type =>
-        type === "alert_moderators" ? alerting.has(rule.id) : !sanctions.has(type) || done[type as keyof typeof done],
-      ),
       created_at: secondsAt(now),
-      metadata: { ...metadata, ...(message_id !== undefined && { message_id }) },
+      ...found,
+      metadata: { ...found.metadata, ...(message_id !== undefined && { message_id }) },
     }
-    return violation
   }
 
   /** The end of the author's membership, or a time-out. */
   function ending(): HomeEffects | undefined {
     const { ban, kick, timeout, timeoutSeconds } = consequences
-    const moment = { now, newId }
     if (ban) {
       const { delete_message_days: days = 0 } = ban.action.metadata
       const banned = { target_id: author.id, username: author.username, days: days as number }
-      return banning(server, banned, contextOf(ban), moment)
+      return banning(server, banned, contextOf(ban), turn)
     }
     if (kick) {
-      const noted = auditEntry(
-        { ...moment, server: server.id, ...contextOf(kick) },
-        "MEMBER_KICK",
-        memberTarget(author.id),
-      )
-      return removal(server, author.id, now, noted)
+      audit({ ...turn, ...contextOf(kick) }, "MEMBER_KICK", memberTarget(author.id))
+      return kicked(server, author.id, now, webhooksSuspension)
     }
     if (!timeout || timeoutSeconds === null || !mayBeTimedOut(server, caller)) return undefined
     const until = secondsAt(now) + timeoutSeconds
-    const by = contextOf(timeout)
     const after = { ...caller, timeout_until: until, timeout_reason: timeout.action.reason }
-    const about = memberTarget(author.id)
-    const noted = auditEntry(
-      { ...moment, server: server.id, ...by },
-      "MEMBER_UPDATE",
-      about,
-      memberChanges(caller, after),
-    )
-    return timingOut(server, caller, until, timeout.action.reason, noted, author)
+    audit({ ...turn, ...contextOf(timeout) }, "MEMBER_UPDATE", memberTarget(author.id), memberChanges(caller, after))
+    return timingOut(server, caller, until, timeout.action.reason, author)
   }
 }
 
@@ -287,9 +335,15 @@ function contextOf({ rule, action }: Decided): AuditContext {
 /** When moderators were last told of a user by a rule, in Unix milliseconds. The latest last. */
 const alerts = defineMemory<ServerState, Map<string, number>>(() => new Map())
 
-/** Milliseconds for which moderators are not told again of the same user by the same rule. */
-const alertEvery = 60_000
-const trimEvery = 64
+/** When a rule was last noted not to have judged a message, in Unix milliseconds. The latest last. */
+const unjudgedNotes = defineMemory<ServerState, Map<string, number>>(() => new Map())
+
+/**
+ * Milliseconds for which moderators are not told again of the same user by the same rule, and for
+ * which it is not noted again that a rule did not judge a message.
+ */
+const alertEveryMs = 60_000
+const violationsPerTrim = 64
 /** Of what nothing but memory knows, the oldest are forgotten. */
 const remembered = 1_000
 export function remember<T>(map: Map<string, T>, key: string, value: T): void {

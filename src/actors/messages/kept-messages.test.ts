@@ -72,6 +72,7 @@ const messageAt = (ms: number, more: Partial<MessageState> = {}): MessageState =
   server_id,
   author_id: ada,
   author_username: "ada",
+  author_bot: false,
   author_badges: [],
   content: "words",
   edited_at: null,
@@ -85,7 +86,7 @@ test("the heaviest that one person may send fills a home no further than its bou
   const collect = runInNewContext("gc") as () => void
   const { state, home } = scene()
   const heaviest = JSON.stringify([
-    { title: "a", x: Array.from({ length: limits.embed.allValues - 6 }, () => ({})), y: "ж".repeat(60_000) },
+    { title: "a", x: Array.from({ length: limits.embed.allValues - 6 }, () => ({})), y: "ж".repeat(22_000) },
   ])
   expect(Embeds.safeParse(JSON.parse(heaviest)).success).toBe(true)
   collect()
@@ -98,7 +99,7 @@ test("the heaviest that one person may send fills a home no further than its bou
   collect()
   const held = (process.memoryUsage().heapUsed - before) / 2 ** 20
   const counted = [messageFacts, nonceFacts].reduce((sum, fact) => sum + bytesIn(fact.of(state)), 0) / 2 ** 20
-  // Each takes a fifth of a MiB: all of them would be 60.
+  // Each takes an eighth of a MiB: all of them would be 38.
   expect(held).toBeLessThan(8)
   expect(counted).toBeGreaterThan(held / 2)
   for (const sent of nonceFacts.of(state).values())

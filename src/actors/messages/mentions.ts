@@ -14,7 +14,7 @@ import type { Publication } from "../../runtime/actor.ts"
  * everybody is decided here, with the author's permissions at this moment: `@everyone`, `@here` and
  * roles that are not mentionable take `messages.mention_everyone`. A webhook has no permissions, so
  * it mentions people and mentionable roles only. In a conversation outside servers its participants
- * can be called.
+ * can be called. Undefined: nobody is mentioned.
  */
 export function mentioning(
   server: Readonlied<ServerState>,
@@ -27,8 +27,10 @@ export function mentioning(
   }: Pick<MessageState, "id" | "channel_id" | "server_id" | "author_id" | "content">,
   author: Readonlied<MemberState> | null,
   now: number,
-): { write: Write[]; publish: Publication[] } {
-  const { users, roles, everyone, here } = mentionsIn(content ?? "")
+): { write: Write[]; publish: Publication[] } | undefined {
+  // As nearly every message.
+  if (content === null || !content.includes("@")) return undefined
+  const { users, roles, everyone, here } = mentionsIn(content)
   const others = users.filter(user => user !== author_id)
   if (server.participants !== null) return job(others.filter(user => server.participants!.includes(user)))
   if (others.length === 0 && roles.length === 0 && !everyone && !here) return job([])
@@ -43,7 +45,7 @@ export function mentioning(
   )
 
   function job(named: Snowflake[], ofRoles: Snowflake[] = [], all = false, present = false) {
-    if (named.length === 0 && ofRoles.length === 0 && !all && !present) return { write: [], publish: [] }
+    if (named.length === 0 && ofRoles.length === 0 && !all && !present) return undefined
     const whom = { users: named, roles: ofRoles, everyone: all, here: present }
     const row = { server_id, channel_id, message_id: id, ...whom }
     return { write: [insertMention(row)], publish: [notifyMentioned.at(row, { key: `mentions:${channel_id}:${id}` })] }

@@ -8,7 +8,7 @@ import type { ChannelState } from "../../domain/core/channels.ts"
 import type { MessageState } from "../../domain/messages/messages.ts"
 import { deleteMessage, messageKey } from "../../storage/messages/messages.ts"
 import { accessOf } from "../shared/access.ts"
-import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { audit, type AuditContext } from "../shared/audit.ts"
 import { filesLeft } from "../shared/files.ts"
 import { forget } from "./kept-messages.ts"
 import { member } from "../shared/member-facts.ts"
@@ -56,26 +56,21 @@ export const messageDeletionCommands = (
 ): ActorKind<ServerState, ChannelState, MessageDeletionCommands>["commands"] => ({
   deleteMessage: {
     needs: ({ user, message_id }, { id, home }) => [member(user), ...deletion.needs(home, id, [message_id])],
-    turn({ state: channel, home: server, now, newId }, { user, reason, message_id }) {
+    turn(context, { user, reason, message_id }) {
+      const { state: channel, home: server, now } = context
       const access = accessOf(server, channel.id, user, now)
       const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       if (!found) throw fail("message_not_found")
-      const isHis = found.author_id === user
-      if (!isHis && !access.may("messages.manage")) throw fail("cannot_delete_message")
-      const noted = () =>
-        auditEntry(
-          { now, newId, server: server.id, user, reason },
+      const isOwn = found.author_id === user
+      if (!isOwn && !access.may("messages.manage")) throw fail("cannot_delete_message")
+      if (!isOwn)
+        audit(
+          { ...context, user, reason },
           "MESSAGE_DELETE",
           { type: "message", id: message_id },
           { channel_id: { old: channel.id, new: null }, author_id: { old: found.author_id, new: null } },
         )
-      return {
-        ...combine(
-          deletion.effects(channel, [found], goneFrom(server, found), now),
-          isHis ? undefined : { write: [noted()] },
-        ),
-        reply: { deleted: true },
-      }
+      return { ...deletion.effects(channel, [found], goneFrom(server, found), now), reply: { deleted: true } }
     },
   },
 
@@ -93,19 +88,20 @@ export const messageDeletionCommands = (
 
   bulkDeleteMessages: {
     needs: ({ user, message_ids }, { id, home }) => [member(user), ...deletion.needs(home, id, message_ids)],
-    turn({ state: channel, home: server, now, newId }, { user, reason, message_ids }) {
+    turn(context, { user, reason, message_ids }) {
+      const { state: channel, home: server, now } = context
       const access = accessOf(server, channel.id, user, now)
       access.require("messages.manage")
       const found = those(server, channel.id, message_ids)
       if (found.length === 0) return { reply: { deleted: 0 } }
-      const noted = auditEntry(
-        { now, newId, server: server.id, user, reason },
+      audit(
+        { ...context, user, reason },
         "MESSAGE_BULK_DELETE",
         { type: "channel", id: channel.id, name: channel.name },
         { messages: { old: found.map(({ id }) => id), new: null } },
       )
       return {
-        ...combine(deletion.effects(channel, found, allGone(server, channel.id, found), now), { write: [noted] }),
+        ...deletion.effects(channel, found, allGone(server, channel.id, found), now),
         reply: { deleted: found.length },
       }
     },

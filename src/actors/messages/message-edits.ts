@@ -19,31 +19,26 @@ import { toViewers } from "./viewers.ts"
 
 /** Changes of what a message says, among the commands of its channel. */
 export interface MessageEditCommands {
-  /**
-   * `author`: the message's author with their current name; workers of the version before leave it
-   * out.
-   */
-  editMessage(
-    input: { user: Snowflake; author?: Actor; message_id: Snowflake; content: string } & Classified,
-  ): Message | Held
+  /** `author`: who edits, with their current name. */
+  editMessage(input: { author: Actor; message_id: Snowflake; content: string } & Classified): Message | Held
 }
 
 export const messageEditCommands = (
   deletion: MessageDeletion,
 ): ActorKind<ServerState, ChannelState, MessageEditCommands>["commands"] => ({
   editMessage: {
-    needs: ({ user, message_id }, { id, home }) => [
-      member(user),
+    needs: ({ author, message_id }, { id, home }) => [
+      member(author.id),
       ...pair(home),
       ...deletion.needs(home, id, [message_id]),
-      ...judgingNeeds(home, id, user),
+      ...judgingNeeds(home, id, author.id),
     ],
-    turn(context, { user, author, message_id, content, classifiers, scores }) {
+    turn(context, { author, message_id, content, classifiers, scores }) {
       const { state: channel, home: server, now, linkTo } = context
-      const access = accessOf(server, channel.id, user, now)
+      const access = accessOf(server, channel.id, author.id, now)
       const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       if (!found) throw fail("message_not_found")
-      if (found.author_id !== user) throw fail("not_author")
+      if (found.author_id !== author.id) throw fail("not_author")
       requireOpen(server)
       access.requireFree("messages.send")
       const nothing = nothingIn({ content })
@@ -51,11 +46,10 @@ export const messageEditCommands = (
       const { embeds, attachments, poll } = found
       const asked = poll && { ...poll, options: poll.options.map(({ text }) => text) }
       const words = wordsOf({ content, embeds, attachments, poll: asked })
-      const known = author ?? { id: user, username: found.author_username, badges: found.author_badges }
       return moderating(
         context,
         {
-          author: known,
+          author,
           caller: access.member,
           content: words,
           text: content,
@@ -65,9 +59,8 @@ export const messageEditCommands = (
         () => {
           const edited: MessageState = {
             ...found,
-            author_badges: found.author_badges,
             // Memory may have an older name of the author.
-            ...(author && named(author)),
+            ...named(author),
             content,
             edited_at: secondsAt(now),
           }
@@ -78,7 +71,7 @@ export const messageEditCommands = (
             },
             write: [updateContent({ channel_id: channel.id, id: message_id, content, edited_at: edited.edited_at! })],
             publish: toViewers(server, channel.id, messageUpdate, messageObject(edited, { linkTo, now, reader: null })),
-            reply: messageObject(edited, { linkTo, now, reader: user }),
+            reply: messageObject(edited, { linkTo, now, reader: author.id }),
           }
         },
         // What the text became was never seen; the message goes with it.

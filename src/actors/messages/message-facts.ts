@@ -53,8 +53,9 @@ export const nonceFacts = defineFact<ServerState, SentState>({
 export const nonce = (channel: Snowflake, author: Snowflake, value: string): Need<ServerState> =>
   nonceFacts.need(nonceKey(channel, author, value))
 
-/** What is kept by its nonce alone. */
+/** What is kept by its nonce alone: of most messages the same object, as none is ever changed in place. */
 export function sentOf(state: MessageState): SentState {
+  if (!state.embeds && !state.attachments && !state.reactions && !state.poll) return state
   const { embeds: _, attachments: _a, reactions: _r, poll: _p, ...sent } = state
   return sent
 }

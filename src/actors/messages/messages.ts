@@ -1,4 +1,4 @@
-import { fail, Failure } from "../../contract/core/errors.ts"
+import { fail } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import { messageCreate, type Message } from "../../contract/messages/messages.ts"
@@ -13,6 +13,7 @@ import {
   wordsOf,
   type MessageState,
 } from "../../domain/messages/messages.ts"
+import { newMessageTexts } from "../../domain/messages/message-text.ts"
 import type { MemberState, ServerState } from "../../domain/communities/servers.ts"
 import type { UploadFacts } from "../../domain/messages/attachments.ts"
 import type { Actor } from "../../domain/accounts/accounts.ts"
@@ -24,14 +25,14 @@ import { countPost, judgingNeeds, moderating, remember, type Classified, type He
 import { pair, requireOpen } from "../social/direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
 import { mentioning } from "./mentions.ts"
-import { member, memberFacts } from "../shared/member-facts.ts"
+import { member } from "../shared/member-facts.ts"
 import { authorKey, message, nonce, messageFacts, nonceFacts, byChannel } from "./message-facts.ts"
 import { tallyAfter } from "./read-state.ts"
 import { pollBegins } from "./polls.ts"
 import { combine, type HomeEffects } from "../shared/effects.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind, TurnContext } from "../../runtime/actor.ts"
-import { toViewers } from "./viewers.ts"
+import { textToViewers, toViewers } from "./viewers.ts"
 import { defineMemory, type Need } from "../../runtime/facts.ts"
 import { defineFact } from "../shared/facts.ts"
 import { firstIdAt, msOf } from "../../domain/core/snowflake.ts"
@@ -43,7 +44,15 @@ import { firstIdAt, msOf } from "../../domain/core/snowflake.ts"
  *   MSG3  One author and nonce make one message, however often they arrive.
  */
 export interface MessageCommands {
-  createMessage(input: { author: Actor; nonce?: string | undefined } & Sent & Classified): CreatedMessage | Held
+  createMessage(
+    input: {
+      author: Actor
+      nonce?: string | undefined
+      /** Who asks understands `SentText`. A worker of the version before this one does not. */
+      takesText?: true
+    } & Sent &
+      Classified,
+  ): CreatedMessage | SentText | Held
   /** Refuses a user who may not send files here. */
   requireUpload(input: { user: Snowflake }): { allowed: true }
 }
@@ -58,10 +67,14 @@ interface Sent {
   readonly poll?: PollInput | undefined
 }
 
-/** `repeats`: it was there before, so that more may be known of it than its home knows. */
+/** `repeats`: the message existed before, so more may be known of it than its home knows. */
 export type CreatedMessage = Message & { repeats?: true }
 
-type Server = Readonlied<ServerState>
+/** A message that did not exist before, as its author is answered: JSON that is not to be made again. */
+export interface SentText {
+  readonly text: string
+}
+
 type Channel = Readonlied<ChannelState>
 type Member = Readonlied<MemberState>
 
@@ -81,26 +94,23 @@ const lastPostFacts = defineFact<ServerState, number>({
 export const lastPost = (channel: Snowflake, author: Snowflake): Need<ServerState> =>
   lastPostFacts.need(authorKey(channel, author))
 
-/** What was refused, by nonce: repeated, it is refused again and counted once. The latest last. */
+/** Refused messages by nonce: a repeated one is refused again and counted once. The latest last. */
 const refusedNonces = defineMemory<ServerState, Map<string, Refusal>>(() => new Map())
 
 export const messageCommands: ActorKind<ServerState, ChannelState, MessageCommands>["commands"] = {
   createMessage: {
-    needs: ({ author, nonce: sent, ...shown }, { id, state: channel, home, suspect }) => [
-      member(author.id),
-      ...pair(home),
-      // Newer nonces are in memory, older ones are caught by their unique index; then they are
-      // looked up. Before anything can be said against a message that may be a repeat it has to be
-      // known (MSG3).
-      ...(sent !== undefined && (suspect || isQuestionable(home, channel, author, shown))
-        ? [nonce(id, author.id, sent)]
-        : []),
-      ...(shown.reply_to_id === undefined ? [] : [message(id, shown.reply_to_id)]),
-      ...(channel.slowmode_seconds === 0 ? [] : [lastPost(id, author.id)]),
-      ...judgingNeeds(home, id, author.id),
-    ],
-    turn(context, { author, nonce: sent, classifiers, scores, ...shown }) {
-      const { state: channel, home: server, now, newId, linkTo } = context
+    needs({ author, nonce: sent, reply_to_id }, { id, state: channel, home, suspect }) {
+      const needs: Need<ServerState>[] = [member(author.id), ...pair(home)]
+      // Newer nonces are in memory. Older ones are caught by their unique index and then looked up.
+      if (sent !== undefined && (suspect || home.automod.length > 0)) needs.push(nonce(id, author.id, sent))
+      if (reply_to_id !== undefined) needs.push(message(id, reply_to_id))
+      if (channel.slowmode_seconds > 0) needs.push(lastPost(id, author.id))
+      needs.push(...judgingNeeds(home, id, author.id))
+      return needs
+    },
+    turn(context, input) {
+      const { state: channel, home: server, now, linkTo } = context
+      const { author, nonce: sent } = input
       const key = sent === undefined ? undefined : nonceKey(channel.id, author.id, sent)
       const repeated = key === undefined ? null : nonceFacts.of(server).get(key)
       // The refusal may have removed the user from the server: the same refusal is repeated.
@@ -115,27 +125,42 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
             repeats: true,
           },
         }
-      const files = requireSendable(access, channel, { author, ...shown })
-      const text = shown.content ?? ""
-      const words = wordsOf({ ...shown, content: text, attachments: files })
+      let files: readonly Readonly<UploadFacts>[]
+      try {
+        files = requireSendable(access, channel, input)
+      } catch (error) {
+        // A message that may be a repeat is looked up before anything can refuse it (MSG3).
+        if (repeated === undefined) return { load: [nonce(channel.id, author.id, sent!)] }
+        throw error
+      }
+      const text = input.content ?? ""
+      const words = wordsOf({ content: text, embeds: input.embeds, attachments: files, poll: input.poll })
+      const { classifiers, scores } = input
       return moderating(
         context,
         { author, caller: access.member, content: words, text, classified: { classifiers, scores } },
         () => {
           const place = { channel_id: channel.id, server_id: server.participants === null ? server.id : null }
-          const state = newMessage(place, author, { ...shown, files, nonce: sent }, { now, newId }) // MSG1
+          const state = newMessage(place, author, input, files, context) // MSG1
+          const texts = newMessageTexts(state)
+          const { apply, write, publish } = posting(context, state, access.member, texts?.forAll)
           const posted = authorKey(channel.id, author.id)
           return {
-            ...combine(posting(context, state, access.member), {
-              apply: draft => {
-                countPost(draft, state)
-                // Known while slow mode was on, it is right when that is on again.
-                if (channel.slowmode_seconds > 0 || lastPostFacts.of(draft).has(posted))
-                  lastPostFacts.of(draft).set(posted, now)
-              },
-            }),
+            apply(draft) {
+              apply(draft)
+              countPost(draft, state)
+              // It is kept from the time while slow mode was on, and is right when slow mode is
+              // on again.
+              if (channel.slowmode_seconds > 0 || lastPostFacts.of(draft).has(posted))
+                lastPostFacts.of(draft).set(posted, now)
+            },
+            write,
+            publish,
             about: state.id,
-            reply: messageObject(state, { linkTo, now, reader: author.id }),
+            reply:
+              texts && input.takesText
+                ? { text: texts.forAuthor }
+                : messageObject(state, { linkTo, now, reader: author.id }),
           }
         },
         refusal => ({
@@ -159,15 +184,17 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
   },
 }
 
+const none: readonly never[] = []
+
 /**
- * All that can be said against a message of somebody who may view the channel, but for what
- * auto-moderation says; else its files.
+ * Refuses a message of a user who may view the channel, for every reason but auto-moderation.
+ * @returns its files
  */
 function requireSendable(
   access: Access,
   channel: Channel,
-  { author, content = "", reply_to_id, attachments = [], embeds = [], poll }: Sent & { readonly author: Actor },
-): Readonly<UploadFacts>[] {
+  { author, content, reply_to_id, attachments = none, embeds = none, poll }: Sent & { readonly author: Actor },
+): readonly Readonly<UploadFacts>[] {
   const { server } = access
   requireOpen(server)
   access.requireFree("messages.send")
@@ -178,32 +205,12 @@ function requireSendable(
   if (nothing) throw fail(nothing)
   if (attachments.length > 0) access.requireFree("messages.attach_files")
   if (embeds.length > 0 && !author.bot) access.requireFree("messages.embed_links")
-  const files = attachments.map(file => {
-    if (file === null) throw fail("invalid_attachment")
-    return file
-  })
+  if (attachments.includes(null)) throw fail("invalid_attachment")
   if (reply_to_id !== undefined && !messageFacts.of(server).get(messageKey(channel.id, reply_to_id)))
     throw fail("message_not_found")
   const wait = slowmodeWait(channel, lastPostFacts.of(server).get(authorKey(channel.id, author.id)), access.nowMs)
   if (wait > 0 && !passesSlowmode(access)) throw fail("slowmode", { retry_after: wait })
-  return files
-}
-
-/**
- * Whether a message whose like was sent before could be refused by now, as far as it is known;
- * needs are asked for again once more is.
- */
-function isQuestionable(server: Server, channel: Channel, author: Actor, shown: Sent): boolean {
-  if (!memberFacts.of(server).has(author.id)) return false
-  try {
-    // Without a moment every time-out counts, those that are over, too; and every post is a recent
-    // one.
-    requireSendable(accessOf(server, channel.id, author.id, 0), channel, { author, ...shown })
-    return server.automod.length > 0
-  } catch (error) {
-    if (error instanceof Failure) return true
-    throw error
-  }
+  return attachments as readonly Readonly<UploadFacts>[]
 }
 
 const passesSlowmode = (access: Access) =>
@@ -213,26 +220,29 @@ const passesSlowmode = (access: Access) =>
 
 /**
  * A new message in its channel, from any sender. `author`: with their permissions there; null: a
- * webhook.
+ * webhook. `text`: the message as everybody sees it, in JSON, where that is made already.
  */
 export function posting(
   { home: server, now, linkTo }: Pick<TurnContext<ServerState, unknown>, "home" | "now" | "linkTo">,
   state: MessageState,
   author: Member | null,
+  text?: string,
 ): HomeEffects {
   const { channel_id, id, poll } = state
-  return combine(
-    {
-      apply: draft => keep(draft, state),
-      write: [inserted(state), ...usesOf(state), ...tallyAfter(channel_id, id)],
-      publish: toViewers(server, channel_id, messageCreate, messageObject(state, { linkTo, now, reader: null })),
-    },
-    poll ? pollBegins(poll, state) : undefined,
-    mentioning(server, state, author, now),
-  )
+  const posted: HomeEffects = {
+    apply: draft => keep(draft, state),
+    write: [inserted(state), ...usesOf(state), ...tallyAfter(channel_id, id)],
+    publish:
+      text !== undefined && server.participants === null
+        ? [textToViewers(server, channel_id, messageCreate, text, [channel_id, id])]
+        : toViewers(server, channel_id, messageCreate, messageObject(state, { linkTo, now, reader: null })),
+  }
+  const mentions = mentioning(server, state, author, now)
+  if (!poll && !mentions) return posted
+  return combine(posted, poll ? pollBegins(poll, state) : undefined, mentions)
 }
 
-/** Most have nothing beside their text. */
+/** Most messages have nothing but their text. */
 const inserted = (state: MessageState): Write =>
   state.attachments || state.embeds || state.poll || state.webhook_id ? insertFullMessage(state) : insertMessage(state)
 

@@ -10,7 +10,7 @@ import type { Actor } from "../../domain/accounts/accounts.ts"
 import { messageKey } from "../../storage/messages/messages.ts"
 import { setPinned } from "../../storage/messages/pins.ts"
 import { accessOf } from "../shared/access.ts"
-import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { audit, type AuditContext } from "../shared/audit.ts"
 import { pair, requireOpen } from "../social/direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
 import { member } from "../shared/member-facts.ts"
@@ -37,9 +37,9 @@ type Input = AuditContext & {
   message_id: Snowflake
   /**
    * The message's author with their current name: the home is not told about users who are not
-   * members. Workers of the version before leave it out.
+   * members. Undefined: a webhook sent it, or there is no such message.
    */
-  author?: Actor | undefined
+  author: Actor | undefined
 }
 
 /** By channel. */
@@ -89,31 +89,27 @@ function pinnable({ state: channel, home: server, now }: Context, { user, messag
 }
 
 function changed(
-  { state: channel, home: server, now, newId, linkTo }: Context,
+  context: Context,
   { user, reason, message_id, author }: Input,
   found: Message,
   pinned_at: number | null,
 ) {
+  const { state: channel, home: server, now, linkTo } = context
   const after = { ...withAuthor(found, author), pinned_at } as MessageState
   const isPinned = pinned_at !== null
+  if (server.participants === null)
+    audit(
+      { ...context, user, reason },
+      isPinned ? "MESSAGE_PIN" : "MESSAGE_UNPIN",
+      { type: "message", id: message_id },
+      { channel_id: { old: isPinned ? null : channel.id, new: isPinned ? channel.id : null } },
+    )
   return {
     apply: (draft: ServerState) => {
       keep(draft, after)
       countPins(draft, channel.id, isPinned ? 1 : -1, pinned_at ?? 0)
     },
-    write: [
-      setPinned({ channel_id: channel.id, id: message_id, pinned_at }),
-      ...(server.participants === null
-        ? [
-            auditEntry(
-              { now, newId, server: server.id, user, reason },
-              isPinned ? "MESSAGE_PIN" : "MESSAGE_UNPIN",
-              { type: "message", id: message_id },
-              { channel_id: { old: isPinned ? null : channel.id, new: isPinned ? channel.id : null } },
-            ),
-          ]
-        : []),
-    ],
+    write: [setPinned({ channel_id: channel.id, id: message_id, pinned_at })],
     publish: toViewers(server, channel.id, messageUpdate, messageObject(after, { linkTo, now, reader: null })),
     reply: { changed: true },
   }

@@ -72,6 +72,7 @@ class Bench {
       server_id,
       author_id: users[0]!,
       author_username: "ada",
+      author_bot: false,
       author_badges: [],
       content: null,
       edited_at: null,
@@ -100,11 +101,13 @@ class Bench {
       home: this.home,
       now: this.now,
       newId: () => String(++this.#ids),
+      write: () => {},
       linkTo: () => "",
     }
     let effects: Effects<ServerState, unknown>
     try {
-      effects = (commands[name] as Command<ServerState, unknown, unknown, unknown>).turn(context, input)
+      const { turn } = commands[name] as Command<ServerState, unknown, unknown, unknown>
+      effects = turn(context, input) as Effects<ServerState, unknown>
     } catch (error) {
       if (error instanceof Failure) return error.code
       throw error
@@ -153,7 +156,7 @@ test("POLL1, POLL2: what is counted is what everybody's latest vote says that ca
       const model = new Map<string, Set<string>>()
       let isClosed: boolean = false
       let ends = 0
-      const by = (user: string) => ({ user, message_id, poll_id })
+      const by = (user: string) => ({ user, message_id, poll_id, author: undefined })
       const isOver = (): boolean => isClosed || (ends_at !== null && bench.now >= ends_at * 1000)
       for (const one of steps) {
         if (one.do === "wait") bench.now += one.minutes * 60_000
@@ -161,7 +164,7 @@ test("POLL1, POLL2: what is counted is what everybody's latest vote says that ca
         else if (one.do === "expire") {
           const isEnding: boolean = !isClosed && isOver()
           const goesOn = !isOver() && ends_at !== null
-          expect(bench.do("expirePoll", { message_id, poll_id })).toEqual({
+          expect(bench.do("expirePoll", { message_id, poll_id, author: undefined })).toEqual({
             there: true,
             ...(goesOn && { left: ends_at * 1000 - bench.now }),
           })

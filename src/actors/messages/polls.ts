@@ -63,16 +63,16 @@ interface ByPoll {
   poll_id: Snowflake
   /**
    * The message's author with their current name: the home is not told about users who are not
-   * members.
+   * members. Undefined: a webhook sent it, or there is no such message.
    */
-  author?: Actor | undefined
+  author: Actor | undefined
 }
 
 type Server = Readonlied<ServerState>
 type Known = Readonlied<MessageState>
 type Context = TurnContext<ServerState, ChannelState>
 
-/** What somebody voted for in a poll. */
+/** The options that a user voted for in a poll. */
 export const pollVoteFacts = defineFact<ServerState, readonly Snowflake[]>({
   keep: 1_000,
   load: (storage, _server, keys) =>
@@ -85,9 +85,9 @@ export const pollVoteFacts = defineFact<ServerState, readonly Snowflake[]>({
 })
 const pollVote = (poll: Snowflake, user: Snowflake): Need<ServerState> => pollVoteFacts.need(voteKey(poll, user))
 
-export const pollCommands = (
-  deletion: MessageDeletion,
-): ActorKind<ServerState, ChannelState, PollCommands>["commands"] => ({
+type Commands = ActorKind<ServerState, ChannelState, PollCommands>["commands"]
+
+const votingCommands: Pick<Commands, "createPoll" | "readPoll" | "votePoll" | "closePoll"> = {
   createPoll: {
     needs: ({ author, message_id }, { id, home }) => [
       member(author.id),
@@ -104,7 +104,7 @@ export const pollCommands = (
       requireOpen(server)
       access.requireFree("messages.send")
       if (found.poll) throw fail("poll_exists")
-      // A poll that is refused leaves the message, which was nothing to object to.
+      // Only the poll is refused. The message stays as it is, since nothing speaks against it.
       return moderating(
         context,
         {
@@ -170,6 +170,10 @@ export const pollCommands = (
       return { ...ending(context, found, poll, secondsAt(now)), reply: ended(poll, secondsAt(now), found.id, now) }
     },
   },
+}
+
+export const pollCommands = (deletion: MessageDeletion): Commands => ({
+  ...votingCommands,
 
   deletePoll: {
     needs: (input, { id, home }) => [
@@ -222,7 +226,7 @@ function needsVote(input: ByPoll, context: { readonly id: Snowflake }) {
   return [...needsMessage(input, context), pollVote(input.poll_id, input.user)]
 }
 
-/** What a message that has a poll from now on does beside what it is. */
+/** The further effects of a message that gets a poll. */
 export function pollBegins(
   { id, ends_at }: Readonly<PollState>,
   { channel_id, id: message_id }: Pick<MessageState, "id" | "channel_id">,
@@ -258,7 +262,7 @@ function visible(
 const voteOf = (server: Server, { poll_id, user }: ByPoll): readonly Snowflake[] =>
   pollVoteFacts.of(server).get(voteKey(poll_id, user)) ?? []
 
-/** The message with its poll as it is from now on. */
+/** The effects of a change of the poll in its message. */
 function change({ home: server, now, linkTo }: Context, found: Known, poll: PollState | null) {
   const changed = { ...found, poll } as MessageState
   return {

@@ -40,8 +40,8 @@ import { defineFact } from "../shared/facts.ts"
  */
 export interface ReactionCommands {
   /**
-   * `custom`: of which server the emoji is, and whether the user is in it; undefined: there is no
-   * such one, or it is none of a server.
+   * `custom`: the server of the emoji, and whether the user is in it; undefined: it does not exist
+   * or is no server's emoji.
    */
   addReaction(input: {
     user: Snowflake
@@ -50,7 +50,7 @@ export interface ReactionCommands {
     custom?: { readonly server_id: Snowflake; readonly is_member: boolean } | undefined
   }): { changed: boolean }
   removeReaction(input: { user: Snowflake; message_id: Snowflake; emoji: GivenEmoji }): { changed: boolean }
-  /** Takes back what somebody who is no more reacted with. */
+  /** Removes the reactions of a deleted account. */
   eraseReactions(input: { user: Snowflake; reactions: readonly Omit<ReactionPlace, "channel_id">[] }): {
     erased: number
   }
@@ -58,7 +58,7 @@ export interface ReactionCommands {
 
 type Server = Readonlied<ServerState>
 type Message = Readonlied<MessageState>
-/** Of who gives a reaction, or takes it back. */
+/** The facts that adding or removing a reaction needs. */
 const needsOfReaction = (
   { user, message_id, emoji }: { user: Snowflake; message_id: Snowflake; emoji: GivenEmoji },
   { id, home }: { id: Snowflake; home: Server },
@@ -169,7 +169,7 @@ export const reactionCommands: ActorKind<ServerState, ChannelState, ReactionComm
   },
 }
 
-/** An emoji of another server is for those who are in it and may use such ones here. */
+/** An emoji of another server may be used by its members who may use external emojis here. */
 function requireUsable(
   access: Access,
   custom: { readonly server_id: Snowflake; readonly is_member: boolean } | undefined,
@@ -224,10 +224,10 @@ const change = (
   count,
 })
 
-/** One commit deletes so many with their messages; of more a job does it. */
+/** How many reactions one commit deletes with their messages. A job deletes more. */
 const fewReactions = 200
 
-/** The reactors of deleted messages are deleted, too: at once, or by a job where they are many. */
+/** Reactions to deleted messages are deleted too: at once, or by a job if there are many. */
 export const reactionsDeletion: MessageDeletionPart = {
   effects(_channel, found) {
     const counts = found.map(({ reactions }) => reactionsIn(reactions))

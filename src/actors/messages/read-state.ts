@@ -9,7 +9,7 @@ import {
   beginningOf,
   countReaders,
   noteReader,
-  placeOf,
+  orderOf,
   readerOf,
   readersOf,
   readOn,
@@ -39,6 +39,7 @@ import { tellsOf } from "../shared/tells.ts"
 import { toUser } from "../shared/relay.ts"
 import { toViewers } from "./viewers.ts"
 import { notificationFacts } from "../accounts/notifications.ts"
+import { setNewest } from "../../std/bounded-map.ts"
 
 /**
  * How far people have read a channel, among its commands. They keep:
@@ -51,7 +52,7 @@ export interface ReadStateCommands {
   /**
    * Everything up to a message is read; without one (the channel has none) only the permission is
    * checked. `isNewest`: the route has looked it up, so it existed. `isBulk`: one of many, which
-   * others are not told about. @returns `retell`: after so many milliseconds somebody has to ask
+   * others are not told about. @returns `retellMs`: after so many milliseconds somebody has to ask
    * for `tellAck`
    */
   ackMessages(input: {
@@ -60,26 +61,28 @@ export interface ReadStateCommands {
     isNewest?: boolean
     isShown: boolean
     isBulk?: boolean
-  }): { marked: number; retell?: number }
-  /** Counts messages from before they were counted, some thousands at a time. */
+  }): { marked: number; retellMs?: number }
+  /** Counts messages that were sent before messages were counted, some thousands at a time. */
   countMessages(input: object): void
   /**
    * Tells others how far a user has read, where that was delayed; `isShown`: the user still shows
    * it.
    */
-  tellAck(input: { user: Snowflake; isShown: boolean }): { told: boolean }
+  tellAck(input: { user: Snowflake; isShown: boolean }): { notified: boolean }
 }
 
 /**
- * Who has read messages, in the order in which was asked. It goes with every page, so it is short.
+ * Who has read messages, in the order of the question. It is part of every page, so its names are
+ * short.
  */
 export interface ReadMarks {
-  /** How many others have read each. */
+  /** How many other users have read each message. */
   readonly counts: readonly number[]
   /** The caller has read everything up to here, and what they wrote. */
   readonly upTo: Snowflake
   /**
-   * Of the caller's own messages, those that somebody has read: its place, and places in `readers`.
+   * The caller's own messages that somebody has read: the index of the message, and indexes in
+   * `readers`.
    */
   readonly named: readonly (readonly [message: number, readers: readonly number[]])[]
   readonly readers: readonly Snowflake[]
@@ -88,10 +91,10 @@ export interface ReadMarks {
 }
 
 /** Others are told at most once in so many milliseconds how far somebody has read a channel. */
-const tellingPause = 1_000
-/** How many a home remembers to have told others of. */
-const mostTold = 1_000
-/** A count of a channel's viewers serves for so long. */
+const tellingPauseMs = 1_000
+/** How many acknowledgements a home remembers as told. */
+const maxNotified = 1_000
+/** How long a count of a channel's viewers is valid. */
 const viewersCountedForMs = 60_000
 const nobody: Readers = readersOf([], true)
 
@@ -111,7 +114,7 @@ const readState = (channel: Snowflake, user: Snowflake): Need<ServerState> =>
   readStateFacts.need(readStateKey(channel, user))
 const ackRangeKey = (channel: Snowflake, user: Snowflake, after: Snowflake, upto: Snowflake) =>
   `${channel}:${user}:${after}:${upto}`
-/** What acknowledgements that are about to happen mark. */
+/** What the acknowledgements that are about to be carried out mark as read. */
 const ackRangeFacts = defineFact<ServerState, AckRange>({
   keep: 100,
   async load(storage, _server, keys) {
@@ -124,10 +127,10 @@ const ackRangeFacts = defineFact<ServerState, AckRange>({
   },
 })
 const ackRange = (...of: Parameters<typeof ackRangeKey>): Need<ServerState> => ackRangeFacts.need(ackRangeKey(...of))
-/** Where others are told how far somebody has read, a channel has at most so many viewers. */
+/** Others are told how far somebody has read in channels of at most this many viewers. */
 const maxViewersTold = 100
 
-/** Counted no further than has to be known. `at`: Unix milliseconds. */
+/** The count stops where the answer is known. `at`: Unix milliseconds. */
 interface ViewerCount {
   readonly count: number
   readonly at: number
@@ -164,10 +167,10 @@ const readersFacts = defineFact<ServerState, Readers>({
 const readers = (channel: Snowflake): Need<ServerState> => readersFacts.need(channel)
 
 /**
- * When others were last told how far somebody has read, by `readStateKey`, and what they are not
- * told yet. The latest last.
+ * When others were last told how far a user has read, and what they have not been told yet. By
+ * `readStateKey`, the latest last.
  */
-const toldAcks = defineMemory<ServerState, Map<string, { readonly at: number; readonly waiting?: Snowflake }>>(
+const notifiedAcks = defineMemory<ServerState, Map<string, { readonly at: number; readonly waiting?: Snowflake }>>(
   () => new Map(),
 )
 
@@ -177,7 +180,7 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
       const needed = [member(user), ...pair(home), ...viewersNeeded(home, id), readState(id, user)]
       const beginning = beginningFor(home, user)
       const state = readStateFacts.of(home).get(readStateKey(id, user))
-      // For a caller who is about to be refused nothing is counted.
+      // Nothing is counted for a caller who is about to be refused.
       if (message_id === undefined || beginning === undefined || state === undefined || !isReader(home, channel, user))
         return needed
       return [...needed, ackRange(id, user, readUpTo(state, beginning), message_id)]
@@ -209,7 +212,7 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
           forgetOldCount(draft, channel.id, now)
           forgetCount(draft) // READ2: asked again, it is counted anew.
           if (telling)
-            noteTold(draft, key, telling === "now" ? { at: now } : { at: telling.since, waiting: message_id })
+            noteNotified(draft, key, telling === "now" ? { at: now } : { at: telling.since, waiting: message_id })
         },
         apply: draft => {
           readStateFacts.of(draft).set(key, state)
@@ -221,7 +224,7 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
         },
         write: [
           putReadState({ channel_id: channel.id, user_id: user, ...state }),
-          // Where so much was unread there may be messages from before they were counted.
+          // Among so many unread messages may be some that were sent before messages were counted.
           ...(marked > 4 * stretch ? [tallyMessages({ channel_id: channel.id })] : []),
         ],
         publish: [
@@ -229,7 +232,7 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
           ...(hasMentions ? [mentionsRead(channel.id, user, message_id)] : []),
           ...(telling === "now" ? toOthers(server, channel.id, user, message_id) : []),
         ],
-        reply: { marked, ...(typeof telling === "object" && telling.isFirst && { retell: telling.retell }) },
+        reply: { marked, ...(typeof telling === "object" && telling.isFirst && { retellMs: telling.retellMs }) },
       }
     },
   },
@@ -242,26 +245,26 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
     needs: ({ user }, { id, home }) => [member(user), ...pair(home), ...viewersNeeded(home, id), readState(id, user)],
     turn({ state: channel, home: server, now }, { user, isShown }) {
       const key = readStateKey(channel.id, user)
-      const waiting = toldAcks.of(server).get(key)?.waiting
-      if (waiting === undefined) return { reply: { told: false } }
+      const waiting = notifiedAcks.of(server).get(key)?.waiting
+      if (waiting === undefined) return { reply: { notified: false } }
       const isNotified =
         isShown &&
         channel.read_receipts_enabled &&
         isReader(server, channel, user) &&
         isToldToOthers(server, channel.id)
       return {
-        remember: draft => noteTold(draft, key, { at: now }),
+        remember: draft => noteNotified(draft, key, { at: now }),
         publish: isNotified ? toOthers(server, channel.id, user, waiting) : [],
-        reply: { told: isNotified },
+        reply: { notified: isNotified },
       }
     },
   },
 }
 
-/** Of which messages somebody wants to know who has read them. */
+/** The messages of which a user asks who has read them. */
 export type Unmarked = readonly { readonly id: Snowflake; readonly author_id: Snowflake }[]
 
-/** What has to be known for `readMarks` of a caller who may read the channel. */
+/** The facts that `readMarks` needs, for a caller who may read the channel. */
 export const readMarkNeeds = (home: Readonlied<ServerState>, channel: Readonlied<ChannelState>, user: Snowflake) =>
   isReader(home, channel, user)
     ? [readState(channel.id, user), ...(channel.read_receipts_enabled ? [readers(channel.id)] : [])]
@@ -293,7 +296,7 @@ export function readMarks(
     remember: draft => {
       const kept = renewed ?? readersFacts.of(draft).get(channel.id)
       if (!kept || !channel.read_receipts_enabled) return
-      // The one used last is the last to be forgotten.
+      // The one that was used last is forgotten last.
       readersFacts.of(draft).delete(channel.id)
       readersFacts.of(draft).set(channel.id, kept)
     },
@@ -308,12 +311,12 @@ export function readMarks(
 }
 
 /**
- * After a message was sent: after about each 1,024th the channel's messages are counted. Nobody
- * counts to that: it is drawn from the id. More often would make transactions of most large
- * batches, which are one statement without it.
+ * Counts the channel's messages after about every 1,024th message. Which one follows from its id,
+ * so nobody keeps a counter. If it were more often, most large batches would become transactions;
+ * without it they are one statement.
  */
 export const tallyAfter = (channel: Snowflake, message: Snowflake): Write[] =>
-  Math.imul(placeOf(message) % 2 ** 32, 0x9e3779b1) >>> 22 === 0 ? [tallyMessages({ channel_id: channel })] : []
+  Math.imul(orderOf(message) % 2 ** 32, 0x9e3779b1) >>> 22 === 0 ? [tallyMessages({ channel_id: channel })] : []
 
 /** Where a user's reading begins; undefined: they are not a member, or not known yet. */
 function beginningFor(home: Readonlied<ServerState>, user: Snowflake): Snowflake | undefined {
@@ -326,7 +329,7 @@ function requireReader(home: Readonlied<ServerState>, channel: Readonlied<Channe
   accessOf(home, channel.id, user, now).require("messages.read")
 }
 
-/** As far as is known by now. */
+/** The number of viewers, as far as it is known. */
 function isReader(home: Readonlied<ServerState>, channel: Readonlied<ChannelState>, user: Snowflake): boolean {
   if (home.participants !== null) return home.participants.includes(user)
   const found = memberFacts.of(home).get(user)
@@ -334,14 +337,15 @@ function isReader(home: Readonlied<ServerState>, channel: Readonlied<ChannelStat
 }
 
 /**
- * Whether all that is known says how many viewers a channel has: few members, or every one of them.
+ * Whether the number of viewers is known without counting: the server has few members, or all of
+ * them may view the channel.
  */
 const isCounted = (home: Readonlied<ServerState>, channel: Snowflake): boolean =>
   home.member_count <= maxViewersTold || isHeldByAll(home, home.overrides.get(channel) ?? [], "channels.view")
 
 /**
- * What has to be known to say whether others are told of somebody's reading; what it asks of a DM
- * is `pair`.
+ * The facts that decide whether others are told how far a user has read. In a DM these are the
+ * facts of `pair`.
  */
 const viewersNeeded = (home: Readonlied<ServerState>, channel: Snowflake): Need<ServerState>[] =>
   home.participants !== null || isCounted(home, channel) ? [] : [viewerCountFacts.need(channel)]
@@ -350,7 +354,7 @@ function isToldToOthers(home: Readonlied<ServerState>, channel: Snowflake): bool
   if (home.participants !== null) return !isShut(home)
   if (isCounted(home, channel)) return home.member_count <= maxViewersTold
   const known = viewerCountFacts.of(home).get(channel)
-  // Not known: the rules have changed since this was asked for.
+  // Unknown: the permissions have changed since the count was asked for.
   return known ? known.count <= maxViewersTold : false
 }
 
@@ -361,8 +365,8 @@ function forgetOldCount(draft: ServerState, channel: Snowflake, now: number): vo
 }
 
 /**
- * What was loaded may be from before acknowledgements that the home has decided; it remembers all
- * that were not committed then.
+ * What was loaded may lack acknowledgements that the home has decided since. The home remembers all
+ * that were not committed at that time.
  */
 function upToDate(home: Readonlied<ServerState>, channel: Snowflake, loaded: Readonlied<Readers>): Readers {
   const current = new Map(loaded.byUser)
@@ -375,21 +379,19 @@ function upToDate(home: Readonlied<ServerState>, channel: Snowflake, loaded: Rea
 }
 
 /**
- * Whether the others are told at once, or when somebody has to ask for it: the first in a pause
- * does.
+ * Whether the others are told at once, or when the caller has to ask for it. The first
+ * acknowledgement within a pause asks.
  */
 function whenNotified(home: Readonlied<ServerState>, key: string, now: number) {
-  const told = toldAcks.of(home).get(key)
-  // What nobody has asked for in time is told with the next; a clock that fell says nothing.
-  if (!told || told.at > now || now - told.at >= tellingPause) return "now"
-  return { since: told.at, isFirst: told.waiting === undefined, retell: told.at + tellingPause - now }
+  const told = notifiedAcks.of(home).get(key)
+  // If nobody asks in time it is told with the next acknowledgement. A clock that was set back
+  // decides nothing.
+  if (!told || told.at > now || now - told.at >= tellingPauseMs) return "now"
+  return { since: told.at, isFirst: told.waiting === undefined, retellMs: told.at + tellingPauseMs - now }
 }
 
-function noteTold(draft: ServerState, key: string, told: { at: number; waiting?: Snowflake }): void {
-  const known = toldAcks.of(draft)
-  known.delete(key)
-  known.set(key, told)
-  if (known.size > mostTold) known.delete(known.keys().next().value!)
+function noteNotified(draft: ServerState, key: string, told: { at: number; waiting?: Snowflake }): void {
+  setNewest(notifiedAcks.of(draft), key, told, maxNotified)
 }
 
 const ackOf = (channel_id: Snowflake, user_id: Snowflake, message_id: Snowflake) => ({
@@ -411,7 +413,7 @@ const toHimself = (channel: Snowflake, user: Snowflake, message: Snowflake): Pub
 const mentionsRead = (channel_id: Snowflake, user: Snowflake, upto: Snowflake): Publication =>
   tellsOf<ReadMentionCommands>("user")(user, { type: "readMentions", channel_id, upto })
 
-/** What reading does at the reader's own home. */
+/** What an acknowledgement changes in the reader's own home. */
 export interface ReadMentionCommands {
   /**
    * Notifications of mentions in a channel, up to a message that the user has read, become read.
@@ -419,8 +421,8 @@ export interface ReadMentionCommands {
   readMentions(input: { channel_id: Snowflake; upto: Snowflake }): void
 }
 
-/** Of more notifications that are read at once a session is told in one event. */
-const mostToldOfEach = 25
+/** Up to this many notifications that are read together are told one by one, more in one event. */
+const maxSingleUpdates = 25
 
 const mentionsKey = (channel: Snowflake, upto: Snowflake) => `${channel}:${upto}`
 export const mentionFacts = defineFact<UserState, readonly Snowflake[]>({
@@ -449,7 +451,7 @@ export const readMentionCommands: ActorKind<UserState, UserState, ReadMentionCom
         },
         write: [markNotificationsRead({ ids: unread })],
         publish:
-          unread.length > mostToldOfEach
+          unread.length > maxSingleUpdates
             ? [notificationUpdate.to(userOnly(user.id), { ids: unread, read: true })]
             : unread.map(id => notificationUpdate.to(userOnly(user.id), { id, read: true })),
         reply: undefined,

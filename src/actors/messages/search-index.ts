@@ -9,17 +9,22 @@ import type { RowItem } from "../../runtime/row.ts"
 import { backoffMs } from "../../std/backoff.ts"
 
 export interface SearchIndexBounds {
-  /** Messages are gathered for so many milliseconds. */
+  /** How long messages are gathered. */
   readonly gatherForMs: number
-  /** Written together. */
+  /** Messages in one write. */
   readonly batch: number
-  /** Waiting in memory; what comes beyond it waits in the database. */
+  /** Messages that wait in memory. Further ones wait in the database. */
   readonly waiting: number
-  /** The part of its time that it takes from the database while much is sent. */
+  /** The share of a connection's time that indexing takes while much is sent. */
   readonly share: number
-  /** After so many milliseconds of not having caught up it takes all the time that it needs: the index is never behind by much more. */
+  /**
+   * If the index has been behind for this long it takes all the time that it needs, so it is never
+   * much further behind.
+   */
   readonly maxBehindMs: number
-  /** So many milliseconds after the first new row all of them are sorted into the indexes, unless much is sent. */
+  /**
+   * How long after the first new row all new rows are sorted into the indexes, unless much is sent.
+   */
   readonly sortEveryMs: number
 }
 
@@ -30,7 +35,7 @@ interface Waiting {
 
 const keyOf = ({ channel_id, message_id }: MessagePlace): string => `${channel_id}:${message_id}`
 
-/** Words whose stems are remembered. */
+/** How many words' stems are remembered. */
 const rememberedStems = 50_000
 /** How often the database's list of messages that are not indexed is checked; any worker may fill it. */
 const backlogEveryMs = 60_000
@@ -52,16 +57,16 @@ export class SearchIndex {
   readonly #stems = new Map<string, readonly string[]>()
   #running = false
   #stopped = false
-  /** Messages since the last batch. */
+  /** Messages that were sent since the last batch. */
   #added = 0
   #caughtUpAt = 0
   #looking: Timer | undefined
   #pausing: Timer | undefined
   #sorting: Timer | undefined
   #goOn: (() => void) | undefined
-  /** Something may stand in the database's list. */
+  /** The database's list may have entries. */
   #hasBacklog = true
-  /** Rows that are not sorted into the indexes, and since when there are any. */
+  /** How many rows are not sorted into the indexes, and since when there are any. */
   #unsorted = 0
   #unsortedSince = 0
   #maySort = true
@@ -72,7 +77,10 @@ export class SearchIndex {
     storage: SearchIndexStorage
     bounds: SearchIndexBounds
     languages: readonly string[]
-    /** False: nothing is searched, and what is kept for later only loses what is not so any more. */
+    /**
+     * False: search is switched off. Nothing is added to the index; only what is no longer true is
+     * removed.
+     */
     adds?: boolean
     clock: Clock
     log: Log
@@ -89,7 +97,7 @@ export class SearchIndex {
     return this.#waiting.size
   }
 
-  /** What is published is read as it is now. */
+  /** Messages that are published are read again, as they are now. */
   readonly subscriber: RowSubscriber = items => {
     const messages = messagesIn(items)
     return messages.length === 0 ? undefined : this.add(messages)
@@ -114,7 +122,7 @@ export class SearchIndex {
     })
   }
 
-  /** Looks now and again for what others left in the list. */
+  /** Checks the list regularly for entries that others left. */
   start(): void {
     this.#looking = this.#clock.every(backlogEveryMs, () => {
       this.#hasBacklog = true
@@ -131,7 +139,7 @@ export class SearchIndex {
     this.#goOn?.()
   }
 
-  /** Ends early when all ends: nothing waits for it. */
+  /** Ends early when the worker ends: nothing waits for it. */
   #pause(milliseconds: number): Promise<void> {
     if (this.#stopped) return Promise.resolve()
     return new Promise(resolve => {
@@ -186,7 +194,7 @@ export class SearchIndex {
     return this.#clock.monotonic() - this.#unsortedSince >= this.#bounds.sortEveryMs
   }
 
-  /** When nothing else is to be done. */
+  /** Resolves when nothing is left to do. */
   #sortLater(): void {
     this.#sorting?.stop()
     if (this.#stopped || this.#unsorted === 0 || !this.#maySort) return
@@ -203,7 +211,7 @@ export class SearchIndex {
     } catch (error) {
       this.#unsorted += rows
       if (!isDataError(error)) throw error
-      // Who does not own the indexes leaves it to PostgreSQL, which does it seldom.
+      // A user who does not own the indexes cannot do it. PostgreSQL does it by itself, but seldom.
       this.#maySort = false
       this.#log.warn(
         { err: error },
@@ -246,7 +254,7 @@ export class SearchIndex {
     return this.#with(this.#bounds.batch, keys => this.index(keys))
   }
 
-  /** Bounds what waits in memory: the rest waits in the database. */
+  /** Bounds how many messages wait in memory: the others wait in the database. */
   #putBack(): Promise<void> {
     return this.#with(this.#bounds.waiting, async keys => {
       await this.#storage.putBack(keys)
@@ -267,7 +275,7 @@ export class SearchIndex {
     await this.#storage.endBacklog(left.map(({ id }) => id))
   }
 
-  /** Brings the index to what these messages say now; those that are gone go from it. */
+  /** Updates the index for these messages as they are now. Deleted messages are removed from it. */
   async index(keys: readonly MessagePlace[]): Promise<void> {
     if (!this.#adds) return this.#storage.remove(keys)
     const sources = await this.#storage.sources(keys)
@@ -284,7 +292,7 @@ export class SearchIndex {
       this.#unsorted += rows.length
     } catch (error) {
       if (!isDataError(error)) throw error
-      // One that the database cannot take must not keep the others out.
+      // A message that the database cannot store must not keep the others out of the index.
       if (rows.length === 1) {
         const [{ channel_id, message_id }] = rows as [IndexedMessage]
         return this.#log.error({ err: error, channel: channel_id, message: message_id }, "message not indexed")
@@ -311,7 +319,7 @@ export class SearchIndex {
   }
 
   async #learnStems(words: readonly string[]): Promise<void> {
-    const unknown = [...new Set(words)].filter(word => mayHaveStem(word) && !this.#stems.has(word))
+    const unknown = [...new Set(words)].filter(word => !this.#stems.has(word) && mayHaveStem(word))
     if (unknown.length === 0 || this.#languages.length === 0) return
     if (this.#stems.size > 0 && this.#stems.size + unknown.length > rememberedStems) {
       this.#stems.clear()
@@ -323,8 +331,9 @@ export class SearchIndex {
 }
 
 /**
- * The messages that a row of the outbox changes. A conversation outside servers has no events of its
- * own: its home tells the homes of its participants. What these relay to their users is left out.
+ * The messages that a row of the outbox changes. A conversation outside servers has no events of
+ * its own: its home tells the homes of its participants. The rows with which those relay to their
+ * users are left out.
  */
 export function messagesIn(items: readonly RowItem[]): MessagePlace[] {
   const found = new Map<string, MessagePlace>()
@@ -337,7 +346,7 @@ export function messagesIn(items: readonly RowItem[]): MessagePlace[] {
   return [...found.values()]
 }
 
-/** Messages that are read together by a rebuild. */
+/** How many messages a rebuild reads at a time. */
 const slice = 500
 
 /**

@@ -16,9 +16,9 @@ import { defineMemory } from "../../runtime/facts.ts"
 /** Who types in a channel, among its commands. */
 export interface TypingCommands {
   /** `hidden`: others are not to see it. */
-  startTyping(input: { user: Actor; hidden?: boolean }): { told: boolean }
-  /** Takes back what was said no longer than `timeout` milliseconds ago. */
-  stopTyping(input: { user: Snowflake; timeout: number }): { told: boolean }
+  startTyping(input: { user: Actor; hidden?: boolean }): { notified: boolean }
+  /** Takes back what was said no longer than `timeoutMs` ago. */
+  stopTyping(input: { user: Snowflake; timeoutMs: number }): { notified: boolean }
 }
 
 /**
@@ -32,11 +32,12 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
     needs: ({ user }, { home }) => [member(user.id), ...pair(home)],
     turn({ state: channel, home: server, now }, { user, hidden = false }) {
       accessOf(server, channel.id, user.id, now)
-      if (!holdsMessages(channel) || isShut(server)) return { reply: { told: false } }
-      if (hidden || msSinceTyped(server, channel.id, user.id, now) < typingPause) return { reply: { told: false } }
+      if (!holdsMessages(channel) || isShut(server)) return { reply: { notified: false } }
+      if (hidden || msSinceTyped(server, channel.id, user.id, now) < typingPauseMs)
+        return { reply: { notified: false } }
       return {
         remember: draft => {
-          setNewest(typing.of(draft), typingKey(channel.id, user.id), now, mostTyping)
+          setNewest(typing.of(draft), typingKey(channel.id, user.id), now, maxTyping)
         },
         publish: toViewers(
           server,
@@ -45,16 +46,17 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
           { channel_id: channel.id, user_id: user.id, username: user.username, ...inServer(server) },
           { except: [user.id] },
         ),
-        reply: { told: true },
+        reply: { notified: true },
       }
     },
   },
 
   stopTyping: {
     needs: ({ user }, { home }) => [member(user), ...pair(home)],
-    turn({ state: channel, home: server, now }, { user, timeout }) {
+    turn({ state: channel, home: server, now }, { user, timeoutMs }) {
       accessOf(server, channel.id, user, now)
-      if (isShut(server) || msSinceTyped(server, channel.id, user, now) > timeout) return { reply: { told: false } }
+      if (isShut(server) || msSinceTyped(server, channel.id, user, now) > timeoutMs)
+        return { reply: { notified: false } }
       return {
         remember: draft => {
           typing.of(draft).delete(typingKey(channel.id, user))
@@ -66,7 +68,7 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
           { channel_id: channel.id, user_id: user, ...inServer(server) },
           { except: [user] },
         ),
-        reply: { told: true },
+        reply: { notified: true },
       }
     },
   },
@@ -75,8 +77,8 @@ export const typingCommands: ActorKind<ServerState, ChannelState, TypingCommands
 /**
  * Milliseconds in which a repeated start is not told again; how many who type a server remembers.
  */
-const typingPause = 1_000
-const mostTyping = 1_000
+const typingPauseMs = 1_000
+const maxTyping = 1_000
 
 /** Nobody types in a channel that is deleted. */
 export const typingDeletion: ChannelDeletion = {

@@ -25,14 +25,15 @@ import {
 import { nonceKey } from "../../storage/messages/messages.ts"
 import { deleteWebhook, insertWebhook, updateWebhook } from "../../storage/messages/webhooks.ts"
 import { Access, accessOf, requireMember, requirePermission } from "../shared/access.ts"
-import { auditEntry, type AuditContext } from "../shared/audit.ts"
+import { audit, type AuditContext } from "../shared/audit.ts"
+import { ban, banFacts } from "../communities/membership.ts"
 import type { ChannelDeletion } from "../communities/channel-settings.ts"
 import { posting } from "./messages.ts"
-import { member } from "../shared/member-facts.ts"
+import { member, memberFacts } from "../shared/member-facts.ts"
 import { nonce, nonceFacts } from "./message-facts.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind, Publication } from "../../runtime/actor.ts"
-import { defineFact } from "../shared/facts.ts"
+import { allWebhooks, allWebhooksKey, webhookFacts } from "./webhook-facts.ts"
 
 /**
  * Webhooks: made where their messages go, kept by their server. They keep:
@@ -40,10 +41,21 @@ import { defineFact } from "../shared/facts.ts"
  *       server stores its hash.
  *   HOOK2  A webhook message uses the token and the channel of that moment.
  *   HOOK3  A nonce of a webhook makes one message in a channel, however often it is sent.
+ *   HOOK4  A webhook sends nothing while the user who was given its token is banned, was kicked, or
+ *       is a member who may not manage webhooks in its channel. It works on when they have left.
  */
 export interface WebhookChannelCommands {
   createWebhook(input: AuditContext & { name: string; avatar_url?: string | undefined; token_hash: string }): Webhook
   listChannelWebhooks(input: { user: Snowflake }): ListedWebhook[]
+}
+
+/** Who sends, as the route found it. */
+interface WebhookSender {
+  webhook_id: Snowflake
+  channel_id: Snowflake
+  /** The user who was given the token. */
+  holder_id: Snowflake
+  token_hash: string
 }
 
 export interface WebhookServerCommands {
@@ -55,46 +67,39 @@ export interface WebhookServerCommands {
       patch: {
         channel_id?: Snowflake | undefined
         name?: string | undefined
-        /** `""`: none. */
+        /** `""`: no address. */
         avatar_url?: string | undefined
       }
     },
   ): Webhook
   deleteWebhook(input: AuditContext & { webhook_id: Snowflake }): { deleted: true }
   setWebhookToken(input: AuditContext & { webhook_id: Snowflake; token_hash: string }): Webhook
-  executeWebhook(input: {
-    webhook_id: Snowflake
-    /** The webhook's channel, as the route found it. */
-    channel_id: Snowflake
-    token_hash: string
-    content?: string | undefined
-    /** Instead of the webhook's own. */
-    username?: string | undefined
-    avatar_url?: string | undefined
-    embeds?: readonly Embed[] | undefined
-    nonce?: string | undefined
-  }): WebhookExecution
+  /** Fails where the webhook would send nothing, whatever the message. */
+  checkWebhook(input: WebhookSender): { may_send: true }
+  executeWebhook(
+    input: WebhookSender & {
+      content?: string | undefined
+      /** Shown instead of the webhook's own. */
+      username?: string | undefined
+      avatar_url?: string | undefined
+      embeds?: readonly Embed[] | undefined
+      nonce?: string | undefined
+    },
+  ): WebhookExecution
 }
 
 type Server = Readonlied<ServerState>
 type Known = Readonlied<WebhookState>
 const managing = "webhooks.manage"
 
-/** A server has few: they are loaded all at once, under one key. */
-const webhookFacts = defineFact<ServerState, readonly WebhookState[]>({
-  keep: 1,
-  load: async (storage, server) => new Map([[allWebhooksKey, await storage.webhooks.ofServer(server)]]),
-})
-export const allWebhooksKey = "all"
-const allWebhooks = webhookFacts.need(allWebhooksKey)
-
 export const webhookChannelCommands: ActorKind<ServerState, ChannelState, WebhookChannelCommands>["commands"] = {
   createWebhook: {
     needs: ({ user }) => [member(user), allWebhooks],
-    turn({ state: channel, home: server, now, newId }, { user, reason, name, avatar_url = "", token_hash }) {
+    turn(context, { user, reason, name, avatar_url = "", token_hash }) {
+      const { state: channel, home: server, now, newId } = context
       accessOf(server, channel.id, user, now).require(managing)
       requirePublic(avatar_url)
-      requireRoom(server, channel)
+      requireBelowLimit(server, channel)
       if (webhooksOf(server).length >= limits.webhooksPerServer) throw fail("webhook_limit")
       const id = newId()
       const created: WebhookState = {
@@ -102,22 +107,17 @@ export const webhookChannelCommands: ActorKind<ServerState, ChannelState, Webhoo
         server_id: server.id,
         channel_id: channel.id,
         creator_id: user,
+        holder_id: user,
+        holder_kicked: false,
         name,
         avatar_url: avatar_url === "" ? null : avatar_url,
         token_hash, // HOOK1
         created_at: secondsOf(id),
       }
+      audit({ ...context, user, reason }, "WEBHOOK_CREATE", targetOf(created), webhookChanges(null, created))
       return {
         apply: draft => keep(draft, [...webhooksOf(server), created]),
-        write: [
-          insertWebhook(created),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "WEBHOOK_CREATE",
-            targetOf(created),
-            webhookChanges(null, created),
-          ),
-        ],
+        write: [insertWebhook(created)],
         publish: webhooksChanged(server.id, channel.id),
         reply: webhookObject(created),
       }
@@ -155,7 +155,8 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
 
   editWebhook: {
     needs: ({ user }) => [member(user), allWebhooks],
-    turn({ state: server, now, newId }, { user, reason, webhook_id, patch }) {
+    turn(context, { user, reason, webhook_id, patch }) {
+      const { state: server, now } = context
       const found = managed(server, webhook_id, user, now)
       const edited: WebhookState = {
         ...found,
@@ -168,17 +169,15 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
         const channel = server.channels.get(edited.channel_id)
         if (!channel) throw fail("channel_not_found")
         accessOf(server, channel.id, user, now).require(managing)
-        requireRoom(server, channel)
+        requireBelowLimit(server, channel)
       }
       requirePublic(patch.avatar_url ?? "")
       const changes = webhookChanges(found, edited)
       if (Object.keys(changes).length === 0) return { reply: webhookObject(found) }
+      audit({ ...context, user, reason }, "WEBHOOK_UPDATE", targetOf(edited), changes)
       return {
         apply: draft => keep(draft, replaced(server, edited)),
-        write: [
-          updateWebhook(edited),
-          auditEntry({ now, newId, server: server.id, user, reason }, "WEBHOOK_UPDATE", targetOf(edited), changes),
-        ],
+        write: [updateWebhook(edited)],
         publish: webhooksChanged(server.id, found.channel_id, edited.channel_id),
         reply: webhookObject(edited),
       }
@@ -187,23 +186,17 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
 
   deleteWebhook: {
     needs: ({ user }) => [member(user), allWebhooks],
-    turn({ state: server, now, newId }, { user, reason, webhook_id }) {
+    turn(context, { user, reason, webhook_id }) {
+      const { state: server, now } = context
       const found = managed(server, webhook_id, user, now)
+      audit({ ...context, user, reason }, "WEBHOOK_DELETE", targetOf(found), webhookChanges(found, null))
       return {
         apply: draft =>
           keep(
             draft,
             webhooksOf(server).filter(({ id }) => id !== webhook_id),
           ),
-        write: [
-          deleteWebhook({ id: webhook_id }),
-          auditEntry(
-            { now, newId, server: server.id, user, reason },
-            "WEBHOOK_DELETE",
-            targetOf(found),
-            webhookChanges(found, null),
-          ),
-        ],
+        write: [deleteWebhook({ id: webhook_id })],
         publish: webhooksChanged(server.id, found.channel_id),
         reply: { deleted: true },
       }
@@ -212,35 +205,43 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
 
   setWebhookToken: {
     needs: ({ user }) => [member(user), allWebhooks],
-    turn({ state: server, now, newId }, { user, reason, webhook_id, token_hash }) {
+    turn(context, { user, reason, webhook_id, token_hash }) {
+      const { state: server, now } = context
       const found = managed(server, webhook_id, user, now)
-      const edited: WebhookState = { ...found, token_hash }
+      const edited: WebhookState = { ...found, token_hash, holder_id: user, holder_kicked: false }
+      audit({ ...context, user, reason }, "WEBHOOK_UPDATE", targetOf(edited), {
+        token_regenerated: { old: false, new: true },
+      })
       return {
         apply: draft => keep(draft, replaced(server, edited)),
-        write: [
-          updateWebhook(edited),
-          auditEntry({ now, newId, server: server.id, user, reason }, "WEBHOOK_UPDATE", targetOf(edited), {
-            token_regenerated: { old: false, new: true },
-          }),
-        ],
+        write: [updateWebhook(edited)],
         publish: webhooksChanged(server.id, found.channel_id),
         reply: webhookObject(edited),
       }
     },
   },
 
+  checkWebhook: {
+    needs: ({ holder_id }) => [allWebhooks, member(holder_id), ban(holder_id)],
+    turn({ state: server, now }, sender) {
+      sending(server, sender, now)
+      return { reply: { may_send: true } }
+    },
+  },
+
   executeWebhook: {
-    needs: ({ webhook_id, channel_id, nonce: sent }, { suspect }) => [
+    needs: ({ webhook_id, channel_id, holder_id, nonce: sent }, { suspect }) => [
       allWebhooks,
+      member(holder_id),
+      ban(holder_id),
       // As with people's messages: newer nonces are in memory, older ones are caught by their
       // unique index.
       ...(sent !== undefined && suspect ? [nonce(channel_id, webhook_id, sent)] : []),
     ],
-    turn(context, { webhook_id, channel_id, token_hash, content = "", nonce: sent, ...shown }) {
-      const { state: server, newId } = context
-      const webhook = webhookIn(server, webhook_id)
-      if (!sameHash(webhook.token_hash, token_hash)) throw fail("invalid_webhook_token") // HOOK2
-      if (webhook.channel_id !== channel_id) throw unavailable("the webhook has just moved")
+    turn(context, { content = "", nonce: sent, ...execution }) {
+      const { state: server, now, newId } = context
+      const { webhook_id, channel_id, ...shown } = execution
+      const webhook = sending(server, execution, now)
       const repeated = sent === undefined ? null : nonceFacts.of(server).get(nonceKey(channel_id, webhook_id, sent))
       if (repeated) return { reply: executionObject(repeated) } // HOOK3
       const { username = "", avatar_url = "", embeds = [] } = shown
@@ -255,6 +256,7 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
         server_id: server.id,
         author_id: webhook_id,
         author_username: username === "" ? webhook.name : username,
+        author_bot: false,
         author_badges: [],
         content: content === "" ? null : content,
         edited_at: null,
@@ -271,8 +273,8 @@ export const webhookServerCommands: ActorKind<ServerState, ServerState, WebhookS
 }
 
 /**
- * What those who may manage the webhooks of channels are told when they have changed, or go with
- * their channel: before that goes.
+ * The event for those who may manage the webhooks of channels, when webhooks have changed or end
+ * with their channel. It is sent before the channel ends.
  */
 const webhooksChanged = (server: Snowflake, ...channels: readonly Snowflake[]): Publication[] =>
   [...new Set(channels)].map(channel_id =>
@@ -294,8 +296,8 @@ export const webhooksDeletion: ChannelDeletion = {
 }
 
 /**
- * All webhooks of a server; the command needs `allWebhooks`. Those of a channel that is gone went
- * with it.
+ * All webhooks of a server; the command needs `allWebhooks`. Webhooks of deleted channels are left
+ * out.
  */
 const webhooksOf = (server: Server): readonly Known[] =>
   (webhookFacts.of(server).get(allWebhooksKey) ?? []).filter(({ channel_id }) => server.channels.has(channel_id))
@@ -317,8 +319,25 @@ function managed(server: Server, id: Snowflake, user: Snowflake, now: number): K
   return found
 }
 
-/** Whether a channel takes one more. */
-function requireRoom(server: Server, channel: Readonlied<ChannelState>): void {
+/** The webhook, if it may send now. */
+function sending(server: Server, sender: WebhookSender, now: number): Known {
+  const webhook = webhookIn(server, sender.webhook_id)
+  if (!sameHash(webhook.token_hash, sender.token_hash)) throw fail("invalid_webhook_token") // HOOK2
+  if (webhook.channel_id !== sender.channel_id || webhook.holder_id !== sender.holder_id)
+    throw unavailable("the webhook has just changed")
+  if (!mayHold(server, webhook, now)) throw fail("webhook_suspended") // HOOK4
+  return webhook
+}
+
+/** HOOK4 */
+function mayHold(server: Server, { holder_id, holder_kicked, channel_id }: Known, now: number): boolean {
+  const holder = memberFacts.of(server).get(holder_id)
+  if (!holder) return !holder_kicked && !banFacts.of(server).get(holder_id)
+  return new Access(server, channel_id, holder, now).sees(managing)
+}
+
+/** Refuses a channel that takes no messages, or has as many webhooks as it may have. */
+function requireBelowLimit(server: Server, channel: Readonlied<ChannelState>): void {
   if (!holdsMessages(channel)) throw fail("not_a_text_channel")
   if (webhooksIn(server, channel.id).length >= limits.webhooksPerChannel) throw fail("webhook_limit")
 }

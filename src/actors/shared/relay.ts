@@ -32,7 +32,6 @@ export const toUser = <D extends z.ZodType>(
   data: z.output<D>,
 ): Tell => ({
   ...tellUser(user, { type: "relay", event: event.name, data }),
-  isRelay: true,
   ...(event.about && { about: event.about(data) }),
   ...(event.delivery === "ephemeral" && { isEphemeral: true }),
 })

@@ -53,11 +53,11 @@ export function requireOpen(home: Readonlied<ServerState>): void {
  * A read that is running may return the old state: the home waits for it, and the next caller reads
  * again.
  */
-export const forgetPair: Command<ServerState, ServerState, { isShutting?: boolean }, { heard: true }> = {
+export const forgetPair: Command<ServerState, ServerState, { isShutting?: boolean }, { notified: true }> = {
   needs: (_, { home }) => pair(home),
   turn: ({ home }, { isShutting }) => ({
     remember: draft => pairFacts.of(draft).clear(),
     ...(isShutting && { settled: home.participants ?? [] }),
-    reply: { heard: true },
+    reply: { notified: true },
   }),
 }

@@ -104,7 +104,7 @@ export class PresenceLookup {
       return answer.elsewhere
     } catch (error) {
       if (error instanceof WorkerGone || error instanceof ShardMoved) return users
-      // A version that does not know the question has nobody online.
+      // Another version, side by side with this one, may not know the question: it has nobody online.
       if (error instanceof NotHandled) for (const user of users) unknown.delete(user)
       else if (!(error instanceof Failure && error.code === "unavailable")) throw error
       return []

@@ -51,31 +51,31 @@ function scene(servers: readonly string[]) {
   })
   const shards = new Map([[1, shard]])
   const presences = new Presences({
-    self: "here",
     host: { shard: (number: number) => shards.get(number), shards },
-    bus: {
-      handle() {},
-      onNotice() {},
-      notify(worker: string, kind: string, body: unknown, unsent: () => void) {
-        const changes = (kind === "presence" ? (body as { changes: unknown }).changes : body) as PresenceChange[]
-        notices.push({ worker, kind, statuses: changes.map(({ status }) => status), unsent })
-      },
-    } as unknown as Bus,
-    directory: { ownerOf: (number: number) => (number === 1 ? "here" : "there") } as unknown as Directory,
+    cluster: {
+      view: { self: { id: "here" }, serving: true, isDead: worker => dead.has(worker) },
+      bus: {
+        handle() {},
+        onNotice() {},
+        notify(worker: string, kind: string, body: unknown, unsent: () => void) {
+          const changes = (kind === "presence" ? (body as { changes: unknown }).changes : body) as PresenceChange[]
+          notices.push({ worker, kind, statuses: changes.map(({ status }) => status), unsent })
+        },
+      } as unknown as Bus,
+      directory: { ownerOf: (number: number) => (number === 1 ? "here" : "there") } as unknown as Directory,
+    },
     store: {
       chosen: async () => new Map([[ada, chosen]]),
       audiences: async () => new Map([[ada, { servers, friends: [], partners: [], blocked: [] }]]),
       noteLastSeen: async () => {},
     } as unknown as Storage["presences"],
-    load: async () => new Map(),
-    save: async () => true,
-    forget: async () => true,
-    replace: async () => true,
-    serving: () => true,
-    isDead: worker => dead.has(worker),
-    onGone() {},
-    onBack() {},
-    isBeingRemoved: () => false,
+    announced: {
+      load: async () => new Map(),
+      add: async () => true,
+      remove: async () => true,
+      replace: async () => true,
+    },
+    temporaryMembers: { gone() {}, back() {}, isPending: () => false },
     deliver() {},
     timing: clusterConfig.presence,
     clock,

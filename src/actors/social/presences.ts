@@ -1,7 +1,7 @@
 import type { Bus } from "../../cluster/bus.ts"
 import type { Directory } from "../../cluster/directory.ts"
 import type { OwnedShard } from "../../cluster/shard-hash.ts"
-import type { Announced, RecordedPresences } from "../../cluster/presences.ts"
+import type { Announced, AnnouncedPresences } from "../../cluster/presences.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Clock, Timer } from "../../std/clock.ts"
 import {
@@ -18,6 +18,7 @@ import { shardOf } from "../../domain/core/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { Storage } from "../../storage/storage.ts"
+import type { ClusterView } from "../../runtime/cluster-view.ts"
 import type { Host } from "../../runtime/host.ts"
 import type { EffectExtension, InterestObserver } from "../../runtime/plugs.ts"
 import type { Shard } from "../../runtime/shard.ts"
@@ -25,41 +26,47 @@ import { byOwner, type PresenceAnswer } from "./presence-lookup.ts"
 import { append } from "../../std/multi-map.ts"
 
 export interface PresenceTiming {
-  /** Changes are gathered for so long. */
+  /** How long changes are gathered before they are sent. */
   readonly flushEveryMs: number
-  /** Somebody without a session is given so long to appear on another worker. */
+  /** How long a user without a session may take to appear on another worker. */
   readonly graceMs: number
-  /** Others hear of one user at most this often, and less often if the user concerns very many. That a user goes offline they hear at once. */
+  /**
+   * Others hear of one user at most this often, and less often if the user concerns very many. They
+   * hear at once that a user goes offline.
+   */
   readonly spreadEveryMs: number
   readonly spreadAtLeastEveryMs: number
-  /** After so long what was said has arrived, or its bearer's death is known. */
+  /**
+   * After this time what was sent has arrived, or the worker that carried it is known to be dead.
+   */
   readonly settleAfterMs: number
-  /** Until an asker gives up. */
+  /** How long an asker waits for an answer. */
   readonly askTimeoutMs: number
   /** Servers with more members are told nothing. */
   readonly members: number
 }
 
 export interface PresencesOptions {
-  readonly self: string
+  readonly cluster: {
+    readonly view: Pick<ClusterView, "serving" | "isDead"> & { readonly self: { readonly id: string } }
+    readonly bus: Bus
+    readonly directory: Directory
+  }
   readonly host: Pick<Host, "shard" | "shards">
-  readonly bus: Bus
-  readonly directory: Directory
   readonly store: Storage["presences"]
-  /** Writes down what the others are about to be told; false when a later owner has written there. */
-  readonly save: (shard: OwnedShard, users: ReadonlyMap<Snowflake, Announced>) => Promise<boolean>
-  /** What a former owner wrote down. */
-  readonly load: (shards: readonly number[]) => Promise<ReadonlyMap<number, RecordedPresences>>
-  readonly forget: (shard: OwnedShard, users: readonly Snowflake[]) => Promise<boolean>
-  readonly replace: (shard: OwnedShard, users: ReadonlyMap<Snowflake, Announced>) => Promise<boolean>
-  readonly serving: () => boolean
-  readonly isDead: (worker: string) => boolean
-  /** These users have gone, and that is written down; until it is done with that, they are not forgotten. */
-  readonly onGone: (users: readonly Snowflake[]) => void
-  /** At once, before anybody is told. */
-  readonly onBack: (user: Snowflake) => void
-  readonly isBeingRemoved: (user: Snowflake) => boolean
-  /** To this worker's own sessions. */
+  /** What the others are about to be told, recorded beside the shard. */
+  readonly announced: Pick<AnnouncedPresences, "load" | "add" | "remove" | "replace">
+  readonly temporaryMembers: {
+    /**
+     * These users have gone offline, and that is recorded. Their records stay while `isPending` says
+     * so.
+     */
+    gone(users: readonly Snowflake[]): void
+    /** The user is online again. It is called before anybody is told. */
+    back(user: Snowflake): void
+    isPending(user: Snowflake): boolean
+  }
+  /** Tells the sessions of this worker. */
   readonly deliver: (changes: readonly PresenceChange[]) => void
   readonly timing: PresenceTiming
   readonly clock: Clock
@@ -67,22 +74,28 @@ export interface PresencesOptions {
   readonly metrics: Metrics
 }
 
-/** A change on its way, and how often it could not be sent, or was given to an owner who was none. */
+/**
+ * A change that is being sent, and how many attempts failed: it could not be sent, or reached a
+ * worker that does not own the home.
+ */
 interface Spread {
   readonly attempt: number
   readonly changes: readonly PresenceChange[]
 }
 
-/** Users looked at in one go; shards written at once; changes that wait to be sent again; how often, and how far apart, that is tried. */
+/**
+ * How many users are compared in one go, how many shards are saved at a time, how many changes may
+ * wait to be sent again, and how often and at which interval that is tried.
+ */
 const batch = 500
-const savedTogether = 128
-const mostWaiting = 10_000
-const mostAttempts = 40
+const saveBatchSize = 128
+const maxWaiting = 10_000
+const maxAttempts = 40
 const lookAgainAfterMs = 250
 /** A user with so many servers and friends may change half as often as a user with none. */
 const homesAtHalfRate = 25
-/** In one message: it is read in one go. */
-const homesTogether = 10_000
+/** How many homes one message names: it is read in one go. */
+const homeBatchSize = 10_000
 
 interface Looked {
   readonly shard: Shard
@@ -113,24 +126,30 @@ interface Change {
  */
 export class Presences implements InterestObserver, EffectExtension {
   readonly #options: PresencesOptions
-  /** Of each shard's users, what the others were told of them; absent: that they are offline. */
+  /**
+   * What the others were told of the users of each shard. A user who is absent was shown as
+   * offline.
+   */
   readonly #announced = new WeakMap<Shard, Map<Snowflake, Announced>>()
-  /** Who is to be looked at, from when on. */
+  /** The users to compare, with the time from which on they are compared. */
   readonly #due = new Map<Snowflake, number>()
-  /** When others were last told of somebody, and from when on they may be told again; forgotten once that has settled. */
+  /**
+   * When others were last told of a user, and when they may be told again. Removed once it has
+   * settled.
+   */
   readonly #told = new Map<Snowflake, { readonly at: number; readonly until: number }>()
   /** Users who were online a moment ago: they have gone, even if nobody was told that they came. */
   readonly #left = new Set<Snowflake>()
-  /** What was said of them is to be said again. */
+  /** Users of whom the others are to be told again. */
   readonly #again = new Set<Snowflake>()
   /** Users who are to hear of a user, or to see them no more, independent of what the others were told. */
   readonly #regards = new Map<Snowflake, Map<Snowflake, Regard>>()
   #timer: Timer | undefined
   #timerAt = 0
   #isLooking = false
-  /** Who is being looked at. */
+  /** The users who are being compared. */
   #looking: ReadonlySet<Snowflake> = new Set()
-  /** More are due than could be looked at in one go. */
+  /** More users are due than one batch holds. */
   #isMore = false
   #stopped = false
   #count = 0
@@ -138,21 +157,25 @@ export class Presences implements InterestObserver, EffectExtension {
 
   constructor(options: PresencesOptions) {
     this.#options = options
-    const { bus, metrics } = options
+    const { metrics } = options
+    const { bus } = options.cluster
     bus.handle<{ users: Snowflake[] }, PresenceAnswer>("presencesOf", ({ users }) => this.#answer(users))
     bus.onNotice<Spread>("presence", ({ changes, attempt }) => this.#toWorkers(changes, attempt))
     bus.onNotice<readonly PresenceChange[]>("presences", changes => options.deliver(changes))
     metrics.presence.due.from(() => this.#due.size + this.#looking.size)
   }
 
-  /** A Redis that does not know all of it knows it from now on: those who were there are told of again. */
+  /**
+   * Redis may have lost records: all of them are written again, and others are told again of the
+   * users who were online.
+   */
   async inherit(owned: readonly OwnedShard[]): Promise<(shard: Shard) => void> {
-    const { load, replace } = this.#options
-    const known = await load(owned.map(({ number }) => number))
+    const { announced } = this.#options
+    const known = await announced.load(owned.map(({ number }) => number))
     await Promise.all(
       owned.flatMap(shard => {
         const { users, isComplete } = known.get(shard.number)!
-        return isComplete ? [] : [replace(shard, users)]
+        return isComplete ? [] : [announced.replace(shard, users)]
       }),
     )
     return shard => this.adopt(shard, known.get(shard.number)!.users)
@@ -169,7 +192,7 @@ export class Presences implements InterestObserver, EffectExtension {
     this.#announced.set(shard, new Map(announced))
     shard.onInterestChanged(home => {
       const isTaken = shard.interests.has(home)
-      if (isTaken) this.#options.onBack(home)
+      if (isTaken) this.#options.temporaryMembers.back(home)
       else this.#left.add(home)
       this.#look(home, isTaken ? 0 : this.#options.timing.graceMs) // PRES3
     })
@@ -180,7 +203,7 @@ export class Presences implements InterestObserver, EffectExtension {
     }
   }
 
-  /** What a turn has decided about it is committed. */
+  /** What a turn decided about a user's presence is committed. */
   committed(user: Snowflake, regard: Regard | undefined): void {
     this.changed(user, regard)
   }
@@ -199,7 +222,10 @@ export class Presences implements InterestObserver, EffectExtension {
     }
   }
 
-  /** Redis may have lost what was written last, and what was on its way: all of it is written again, and said again. */
+  /**
+   * Redis may have lost what was written last and what was being sent: all of it is written and
+   * sent again.
+   */
   doubt(): void {
     this.noteDeath()
     this.#rewrite(new Set(this.#options.host.shards.values())).catch((error: unknown) =>
@@ -208,11 +234,11 @@ export class Presences implements InterestObserver, EffectExtension {
   }
 
   async #rewrite(left: Set<Shard>): Promise<void> {
-    const { host, replace, clock, log } = this.#options
+    const { host, announced, clock, log } = this.#options
     while (left.size > 0 && !this.#stopped) {
       for (const shard of left)
         try {
-          if (host.shard(shard.number) === shard) await replace(shard, this.#announcedOf(shard))
+          if (host.shard(shard.number) === shard) await announced.replace(shard, this.#announcedOf(shard))
           left.delete(shard)
         } catch (error) {
           log.debug({ err: error, shard: shard.number }, "presences not written again")
@@ -227,15 +253,17 @@ export class Presences implements InterestObserver, EffectExtension {
     this.#timer?.stop()
   }
 
-  /** A user who is still to be compared is answered for with the state that the comparison will find. */
+  /**
+   * The answer for a user who is still to be compared is the state that the comparison will find.
+   */
   async #answer(users: readonly Snowflake[]): Promise<PresenceAnswer> {
-    const { host, serving, store } = this.#options
+    const { host, cluster, store } = this.#options
     const answer: PresenceAnswer = { seen: [], elsewhere: [] }
     const unsure: Snowflake[] = []
     const say = (user: Snowflake, { status, custom_status, custom_emoji }: Seen) => {
       if (status !== "offline") answer.seen.push([user, status, custom_status, custom_emoji])
     }
-    const canServe = serving()
+    const canServe = cluster.view.serving
     for (const user of users) {
       const shard = host.shard(shardOf(user))
       const known = shard && this.#announcedOf(shard).get(user)
@@ -338,7 +366,10 @@ export class Presences implements InterestObserver, EffectExtension {
     return all.filter(regard => !left.includes(regard)).map(regard => ({ shard, user, regard, wasSeen }))
   }
 
-  /** What others are to be told of a user; undefined: they know. An id of a server is nobody's. */
+  /**
+   * What others are to be told of a user; undefined: they know it. The id of a server belongs to no
+   * user.
+   */
   #changeOf(shard: Shard, user: Snowflake, chosen: Shown | undefined): Change | undefined {
     const known = this.#announcedOf(shard).get(user)
     const isHere = chosen !== undefined && shard.interests.has(user)
@@ -360,7 +391,7 @@ export class Presences implements InterestObserver, EffectExtension {
     )
     const told: PresenceChange[] = []
     const unseen: Snowflake[] = []
-    await eachTogether(byShard(changes), async (shard, mine) => {
+    await eachBatch(byShard(changes), async (shard, mine) => {
       const entries = new Map(
         mine.map(({ user, shown, isHere }) => [user, { ...shown, isGone: !isHere, isUnsettled: true }]),
       )
@@ -368,7 +399,7 @@ export class Presences implements InterestObserver, EffectExtension {
         for (const { user } of mine) this.#look(user, timing.graceMs)
         return
       }
-      this.#options.onGone(mine.flatMap(({ user, isHere }) => (isHere ? [] : [user])))
+      this.#options.temporaryMembers.gone(mine.flatMap(({ user, isHere }) => (isHere ? [] : [user])))
       for (const { user, shown, before } of mine) {
         const isAgain = this.#again.delete(user)
         this.#announcedOf(shard).set(user, entries.get(user)!)
@@ -407,25 +438,28 @@ export class Presences implements InterestObserver, EffectExtension {
     return [epoch, ++this.#count]
   }
 
-  /** PRES1. By then the shard may have gone, or be on its way: its next owner tells it, because this is unsettled. */
+  /**
+   * PRES1. The shard may have moved to another worker meanwhile. Its next owner tells the others,
+   * because the record is unsettled.
+   */
   async #isSaved(shard: Shard, entries: ReadonlyMap<Snowflake, Announced>): Promise<boolean> {
-    const { save, host, log } = this.#options
+    const { announced, host, log } = this.#options
     try {
-      return (await save(shard, entries)) && host.shard(shard.number) === shard && !shard.closing
+      return (await announced.add(shard, entries)) && host.shard(shard.number) === shard && !shard.closing
     } catch (error) {
       log.warn({ err: error, shard: shard.number }, "presences not written")
       return false
     }
   }
 
-  /** What was said long enough ago need not be said again by a next owner. */
+  /** What was sent long enough ago is settled: a next owner need not send it again. */
   async #settle(now: number): Promise<void> {
-    const { timing, host, save, forget } = this.#options
+    const { timing, host, announced } = this.#options
     const before = now - timing.settleAfterMs
     const settled = new Map<Shard, { kept: Map<Snowflake, Announced>; gone: Snowflake[] }>()
     for (const [user, { at }] of this.#told) {
       if (at > before) break
-      if (this.#due.has(user) || this.#options.isBeingRemoved(user)) continue
+      if (this.#due.has(user) || this.#options.temporaryMembers.isPending(user)) continue
       const shard = host.shard(shardOf(user))
       const entry = shard && this.#announcedOf(shard).get(user)
       if (!shard || !entry) {
@@ -438,9 +472,9 @@ export class Presences implements InterestObserver, EffectExtension {
       if (entry.isGone) mine.gone.push(user)
       else mine.kept.set(user, { ...entry, isUnsettled: false })
     }
-    await eachTogether(settled, async (shard, { kept, gone }) => {
-      await save(shard, kept)
-      await forget(shard, gone)
+    await eachBatch(settled, async (shard, { kept, gone }) => {
+      await announced.add(shard, kept)
+      await announced.remove(shard, gone)
       for (const [user, entry] of kept) this.#announcedOf(shard).set(user, entry)
       for (const user of gone) this.#announcedOf(shard).delete(user)
       for (const user of [...kept.keys(), ...gone]) this.#told.delete(user)
@@ -454,15 +488,19 @@ export class Presences implements InterestObserver, EffectExtension {
     this.#regards.delete(user)
   }
 
-  /** To the owners of the homes that are to hear of it; they know which workers serve them. */
+  /**
+   * Sends changes to the owners of the homes that are to hear of them. The owners know which
+   * workers serve these homes.
+   */
   #spread(changes: readonly PresenceChange[], attempt: number): void {
-    const { self, bus, directory, isDead } = this.#options
+    const { view, bus, directory } = this.#options.cluster
+    const isDead = (worker: string) => view.isDead(worker)
     const shares = new Map<string | undefined, PresenceChange[]>()
     for (const change of changes)
       for (const [owner, homes] of byOwner(change.homes, directory, isDead)) append(shares, owner, { ...change, homes })
     for (const [owner, mine] of shares)
       if (owner === undefined) this.#spreadLater(mine, attempt)
-      else if (owner === self) this.#toWorkers(mine, attempt)
+      else if (owner === view.self.id) this.#toWorkers(mine, attempt)
       else
         this.#portion(mine, changes =>
           bus.notify(owner, "presence", { changes, attempt } satisfies Spread, () =>
@@ -472,7 +510,8 @@ export class Presences implements InterestObserver, EffectExtension {
   }
 
   #toWorkers(changes: readonly PresenceChange[], attempt: number): void {
-    const { self, host, deliver } = this.#options
+    const { cluster, host, deliver } = this.#options
+    const { self } = cluster.view
     const byWorker = new Map<string, PresenceChange[]>()
     const notHere: PresenceChange[] = []
     for (const change of changes) {
@@ -487,23 +526,23 @@ export class Presences implements InterestObserver, EffectExtension {
       if (elsewhere.length > 0) notHere.push({ ...change, homes: elsewhere })
     }
     for (const [worker, mine] of byWorker)
-      if (worker === self) deliver(mine)
+      if (worker === self.id) deliver(mine)
       else this.#toWorker(worker, mine, attempt)
     if (notHere.length > 0) this.#spreadLater(notHere, attempt)
   }
 
   #toWorker(worker: string, changes: readonly PresenceChange[], attempt: number): void {
-    const { bus, isDead } = this.#options
+    const { bus, view } = this.#options.cluster
     this.#portion(changes, changes =>
       bus.notify(worker, "presences", changes, () => {
-        if (!isDead(worker)) this.#later(changes, attempt, again => this.#toWorker(worker, changes, again))
+        if (!view.isDead(worker)) this.#later(changes, attempt, again => this.#toWorker(worker, changes, again))
       }),
     )
   }
 
   /** What goes to a worker in one turn of the loop is one message. */
   #portion(changes: readonly PresenceChange[], send: (changes: readonly PresenceChange[]) => void): void {
-    const [first, ...later] = inPortions(changes, homesTogether)
+    const [first, ...later] = inPortions(changes, homeBatchSize)
     send(first!)
     const next = () => {
       const portion = later.shift()
@@ -521,7 +560,7 @@ export class Presences implements InterestObserver, EffectExtension {
 
   #later(changes: readonly PresenceChange[], attempt: number, act: (attempt: number) => void): void {
     const { clock, metrics } = this.#options
-    if (attempt >= mostAttempts || this.#waiting + changes.length > mostWaiting || this.#stopped) {
+    if (attempt >= maxAttempts || this.#waiting + changes.length > maxWaiting || this.#stopped) {
       metrics.presence.shed.inc(changes.length)
       return
     }
@@ -533,10 +572,10 @@ export class Presences implements InterestObserver, EffectExtension {
   }
 }
 
-async function eachTogether<V>(of: ReadonlyMap<Shard, V>, act: (shard: Shard, value: V) => Promise<void>) {
+async function eachBatch<V>(of: ReadonlyMap<Shard, V>, act: (shard: Shard, value: V) => Promise<void>) {
   const all = [...of]
-  for (let i = 0; i < all.length; i += savedTogether)
-    await Promise.all(all.slice(i, i + savedTogether).map(([shard, value]) => act(shard, value)))
+  for (let i = 0; i < all.length; i += saveBatchSize)
+    await Promise.all(all.slice(i, i + saveBatchSize).map(([shard, value]) => act(shard, value)))
 }
 
 function byShard(changes: readonly Change[]): Map<Shard, Change[]> {

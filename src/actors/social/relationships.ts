@@ -38,7 +38,7 @@ export interface DirectRelationCommands {
    * What the two are to one another has changed, and that is committed. `isShutting`: one of them
    * has blocked, and waits until what was taken before stands in the logs.
    */
-  relationChanged(input: { isShutting?: boolean }): { heard: true }
+  relationChanged(input: { isShutting?: boolean }): { notified: true }
 }
 
 const tellUser = tellsOf<RelationshipCommands>("user")
@@ -49,12 +49,12 @@ const tellDirect = tellsOf<DirectRelationCommands>("direct")
  * stands with the rules: REL1 to REL5.
  */
 export interface RelationshipCommands {
-  requestFriend(input: Two & { message: string | null; room: BothCounts }): Relationship
+  requestFriend(input: Two & { message: string | null; counts: BothCounts }): Relationship
   /** `by` has a request of the other's. */
-  acceptFriend(input: Two & { room: BothCounts }): Relationship
+  acceptFriend(input: Two & { counts: BothCounts }): Relationship
   /** `lifted`: one of the two had blocked the other, and by now neither has. */
   deleteRelationship(input: Two): { lifted: boolean }
-  blockUser(input: Two & { room: BothCounts }): Relationship
+  blockUser(input: Two & { counts: BothCounts }): Relationship
   /** `by` is nobody any longer: nothing is left on either side. */
   severPair(input: Two): { severed: true }
   /** Told by the home of the lower id after its commit; null: nothing any more. */
@@ -109,13 +109,14 @@ const needsPairAndDirect = (two: Two, home: { readonly id: Snowflake }) =>
 export const relationshipCommands: ActorKind<UserState, UserState, RelationshipCommands>["commands"] = {
   requestFriend: {
     needs: needsPair,
-    turn: ({ state: user, now }, { message, room, ...two }) =>
-      becoming(user, two, view => requested(view, message, room, secondsAt(now))),
+    turn: ({ state: user, now }, { message, counts, ...two }) =>
+      becoming(user, two, view => requested(view, message, counts, secondsAt(now))),
   },
 
   acceptFriend: {
     needs: needsPair,
-    turn: ({ state: user, now }, { room, ...two }) => becoming(user, two, view => accepted(view, room, secondsAt(now))),
+    turn: ({ state: user, now }, { counts, ...two }) =>
+      becoming(user, two, view => accepted(view, counts, secondsAt(now))),
   },
 
   deleteRelationship: {
@@ -128,7 +129,8 @@ export const relationshipCommands: ActorKind<UserState, UserState, RelationshipC
 
   blockUser: {
     needs: needsPairAndDirect,
-    turn: ({ state: user, now }, { room, ...two }) => becoming(user, two, view => blocked(view, room, secondsAt(now))),
+    turn: ({ state: user, now }, { counts, ...two }) =>
+      becoming(user, two, view => blocked(view, counts, secondsAt(now))),
   },
 
   severPair: {

@@ -95,13 +95,13 @@ export interface VoiceUserCommands {
   askForVoice(input: object): { allowed: boolean; call: Snowflake | null; order: Snowflake }
   /** Told by a server's home after its commit. */
   voiceChanged(input: { ended?: Stint | undefined; began?: Omit<CallState, "ends_at"> | undefined }): void
-  /** Told by a server's home that knows nothing of this call. */
+  /** A server's home tells this when it knows nothing of the call. */
   forgetCall(input: { voice_session_id: string }): void
   /** Ends the call if the day's allowance is used up; says when to look again if it is not. */
   expireVoice(input: object): { ended: boolean }
 }
 
-/** From when to when somebody was in voice, in milliseconds. */
+/** The time that a user spent in voice: its beginning and end in Unix milliseconds. */
 interface Stint {
   voice_session_id: string
   from: number
@@ -111,12 +111,12 @@ interface Stint {
 type Server = Readonlied<ServerState>
 type Voice = Readonlied<VoiceState>
 
-const told = <K extends keyof VoiceUserCommands>(
+const tellUser = <K extends keyof VoiceUserCommands>(
   user: Snowflake,
   type: K,
   input: Parameters<VoiceUserCommands[K]>[0],
 ) => tellsOf<VoiceUserCommands>("user")<K>(user, { type, ...input } as never)
-const endTold = (
+const tellEnd = (
   { channel_id, voice_session_id }: Pick<CallState, "channel_id" | "voice_session_id">,
   user: Snowflake,
 ) =>
@@ -148,32 +148,33 @@ export function voiceEnding(server: Server, state: Voice, now: number) {
     publish: [
       voiceStateUpdate.to(viewersOf(server.id, channel_id), absent),
       ...(seesItself ? [] : [voiceStateUpdate.to(userOnly(user_id), absent)]),
-      told(user_id, "voiceChanged", { ended: stint(state, now) }),
+      tellUser(user_id, "voiceChanged", { ended: stint(state, now) }),
     ],
   }
 }
 
 /**
- * A server that ends takes its calls with it; users in a call learn it from the end of the server.
+ * Ends the calls of a server that is deleted. Users in a call learn it from the event of the
+ * deletion.
  */
 export const voiceOver = (server: Server, now: number): Publication[] =>
-  [...server.voice.values()].map(state => told(state.user_id, "voiceChanged", { ended: stint(state, now) }))
+  [...server.voice.values()].map(state => tellUser(state.user_id, "voiceChanged", { ended: stint(state, now) }))
 
 /** Members that one turn looks at. */
-const lookedAtTogether = 100
+const lookupBatchSize = 100
 
 /**
- * What a change of who may do what means for those in voice whom it concerns is found out in turns
- * of their own.
+ * After a change of permissions the users in voice whom it concerns are checked, in turns of their
+ * own.
  */
 export function voiceRechecks(server: Server, isConcerned: (state: Voice) => boolean = () => true): Publication[] {
   const users = [...server.voice.values()].filter(state => isConcerned(state)).map(({ user_id }) => user_id)
   const rechecks: Publication[] = []
-  for (let i = 0; i < users.length; i += lookedAtTogether)
+  for (let i = 0; i < users.length; i += lookupBatchSize)
     rechecks.push(
       tellsOf<VoiceServerCommands>("server")(server.id, {
         type: "recheckVoice",
-        users: users.slice(i, i + lookedAtTogether),
+        users: users.slice(i, i + lookupBatchSize),
       }),
     )
   return rechecks
@@ -187,7 +188,7 @@ const mayStay = (
 ): boolean =>
   caller !== null && caller !== undefined && new Access(server, state.channel_id, caller, now).sees("voice.connect")
 
-/** Whether a channel has no place for one more. */
+/** Whether a channel is full. */
 function isFull(server: Server, channel: Readonlied<ChannelState>): boolean {
   if (channel.user_limit === 0) return false
   let present = 0
@@ -229,7 +230,7 @@ export const voiceChannelCommands: ActorKind<ServerState, ChannelState, VoiceCha
           ...(stays && hasSameFlags(before, joined)
             ? []
             : [voiceStateUpdate.to(audience, voiceStateObject(server.id, joined))]),
-          told(user, "voiceChanged", {
+          tellUser(user, "voiceChanged", {
             ended: before && stint(before, now),
             began: { server_id: server.id, channel_id: channel.id, voice_session_id, began_at: now },
           }),
@@ -269,7 +270,7 @@ export const voiceChannelCommands: ActorKind<ServerState, ChannelState, VoiceCha
     turn({ home: server, now }, { user, voice_session_id, worker }) {
       const state = server.voice.get(user)
       if (state?.voice_session_id !== voice_session_id)
-        return { publish: [told(user, "forgetCall", { voice_session_id })], reply: { ended: false } }
+        return { publish: [tellUser(user, "forgetCall", { voice_session_id })], reply: { ended: false } }
       if (worker !== undefined && state.worker !== worker) return { reply: { ended: false } }
       return { ...voiceEnding(server, state, now), reply: { ended: true } }
     },
@@ -382,7 +383,7 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
       // VOICE1
       const [newest, older] =
         began && left && began.voice_session_id < left.voice_session_id ? [left, began] : [began ?? left, began && left]
-      // What has ended elsewhere is not left for it any longer.
+      // The newer call replaces the older one, which is told to end.
       const call = newest && { ...newest, ends_at: endOf(user, newest.began_at, seconds, now) }
       const isChanged = call?.voice_session_id !== user.call?.voice_session_id || call?.ends_at !== user.call?.ends_at
       return {
@@ -394,7 +395,7 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
           ...used.map(([day, count]) => addVoiceUsage({ user_id: user.id, day, seconds: count })), // VOICE2
           ...(isChanged ? [callRow(user.id, call)] : []),
         ],
-        publish: [...(older ? [endTold(older, user.id)] : []), ...(call && isChanged ? expiry(user.id, call) : [])],
+        publish: [...(older ? [tellEnd(older, user.id)] : []), ...(call && isChanged ? expiry(user.id, call) : [])],
         reply: undefined,
       }
     },
@@ -418,7 +419,7 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
       const { call } = user
       if (!call) return { reply: { ended: false } }
       const ends_at = endOf(user, call.began_at, user.voiceSeconds, now)
-      if (ends_at !== null && ends_at <= now) return { publish: [endTold(call, user.id)], reply: { ended: true } }
+      if (ends_at !== null && ends_at <= now) return { publish: [tellEnd(call, user.id)], reply: { ended: true } }
       const longer: CallState = { ...call, ends_at }
       return {
         apply: draft => {
@@ -432,7 +433,10 @@ export const voiceUserCommands: ActorKind<UserState, UserState, VoiceUserCommand
   },
 }
 
-/** When to check a call: when the day is used up or the user's tier ends, whichever is first. */
+/**
+ * When to check a call: when the allowance of the day is used up or the user's tier ends, whichever
+ * is first.
+ */
 function endOf(
   user: Readonlied<UserState>,
   from: number,
@@ -445,7 +449,7 @@ function endOf(
   return tierEnds > now && (usedUp === null || tierEnds < usedUp) ? tierEnds : usedUp
 }
 
-/** The call of somebody whose tier is another now: part of a turn's effects. */
+/** The effects of a change of tier on the user's call. */
 export function recounted(user: Readonlied<UserState>, now: number) {
   const ends_at = user.call && endOf(user, user.call.began_at, user.voiceSeconds, now)
   const call = user.call && user.call.ends_at !== ends_at ? { ...user.call, ends_at } : undefined
@@ -462,13 +466,13 @@ const callRow = (user_id: Snowflake, call: CallState | null) =>
   call ? putVoiceCall({ ...call, user_id }) : deleteVoiceCall({ user_id })
 
 /**
- * Milliseconds: calls that end within them share a job, so that a user who joins and leaves often
- * makes few.
+ * Calls that end within the same stretch of this length share a job: a user who joins and leaves
+ * often makes few jobs.
  */
-const expiredTogether = 5_000
+const expiryGridMs = 5_000
 
 function expiry(user_id: Snowflake, { ends_at }: CallState): Publication[] {
   if (ends_at === null) return []
-  const runAtMs = Math.ceil(ends_at / expiredTogether) * expiredTogether
+  const runAtMs = Math.ceil(ends_at / expiryGridMs) * expiryGridMs
   return [expireVoice.at({ user_id }, { key: `voice:${user_id}:${runAtMs}`, runAtMs })]
 }

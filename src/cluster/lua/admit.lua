@@ -15,11 +15,10 @@
 -- The names of buckets depend on what the session says, so they are not among KEYS. On Redis Cluster, where the session
 -- and the buckets are in several slots, admit-caller.lua does this in two steps.
 
--- Whether a session, as JSON, began there, or where is not known, or is a bot's. Quotes inside of a JSON string have a backslash
+-- Whether a session, as JSON, began there, or is a bot's. Quotes inside of a JSON string have a backslash
 -- before them, so that no name can say so.
 local function is_at_origin(session, origin)
-  return string.find(session, '"origin":"' .. origin .. '"', 1, true) or not string.find(session, '"origin":"', 1, true)
-    or string.find(session, '"bot":true', 1, true)
+  return string.find(session, '"origin":"' .. origin .. '"', 1, true) or string.find(session, '"bot":true', 1, true)
 end
 
 local sessions = redis.call('MGET', list_unpack(KEYS))

@@ -39,8 +39,13 @@ if #fields > 0 then
   local now = (tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000) - 1704067200000) * 4096
   local from = 1
   while from <= #fields do
-    -- unpack has a limit: large flushes become several entries.
-    local to = math.min(from + 3999, #fields)
+    -- An entry is read as a whole: one of several events holds 256 KiB at most. unpack has a limit, too.
+    local to, bytes = from + 1, #fields[from] + #fields[from + 1]
+    while to < #fields and to - from < 3999 do
+      bytes = bytes + #fields[to + 1] + #fields[to + 2]
+      if bytes > 262144 then break end
+      to = to + 2
+    end
     last = math.max(last + 1, now) + (to - from + 1) / 2 - 1
     if not redis.call('XADD', log, 'NOMKSTREAM', string.format('%.0f-0', last), unpack(fields, from, to)) then return { 'nolog' } end
     from = to + 1

@@ -65,7 +65,10 @@ local function caps_of(text)
 end
 
 local function limit_of(algorithm, requests, burst, window, caps)
-  return { algorithm = algorithm, look = buckets[algorithm], requests = requests, burst = burst, window = window, caps = caps_of(caps) }
+  return {
+    algorithm = algorithm, look = buckets[algorithm], requests = requests, burst = burst, window = window, caps = caps_of(caps),
+    whole = { requests = requests + burst, window = window },
+  }
 end
 local global, user, ip = limit_of(list_unpack(global_limit)), limit_of(list_unpack(user_limit)), limit_of(list_unpack(ip_limit))
 
@@ -91,8 +94,12 @@ end
 
 local function scaled(number, percent) return math.floor(number * percent / 100) end
 
--- A caller as a part of a bucket's name.
-local function tag(caller) return is_cluster and '{' .. caller .. '}' or caller end
+-- A caller as a part of a bucket's name. On a Redis Cluster all of an IPv6 /48 is in one slot, see `add_wider`.
+local function tag(caller)
+  if not is_cluster then return caller end
+  local net, rest = string.match(caller, '^(ip:%x+:%x+:%x+)(:%x+::/64)$')
+  return net and '{' .. net .. '}' .. rest or '{' .. caller .. '}'
+end
 
 local function key_of(route, caller, address, name)
   local scope, holder = route.scope, tag(caller)
@@ -101,22 +108,85 @@ local function key_of(route, caller, address, name)
   return route.before .. holder .. name .. route.after
 end
 
+-- IPv6: an address is a /64, and who has one often has the /56 or the /48 around it. Each of these has windows of its own for every
+-- limit by address: fixed ones, of which a count is kept that expires with the window, as this costs the least. What is refused to
+-- a /64 counts for neither, so that no /64 alone uses up what is its neighbours'. Answers those windows, their keys behind those
+-- that are read anyway; none for IPv4.
+local no_windows = {}
+local function add_wider(limit, address, name, keys)
+  local net, group = string.match(address, '^(%x+:%x+:%x+):(%x+)::/64$')
+  if not net then return no_windows end
+  local net48 = prefix .. 'wide:' .. (is_cluster and '{ip:' .. net .. '}' or net)
+  local net56 = net48 .. ':' .. sub(group, 1, -3) .. '/56' .. name
+  net48 = net48 .. '/48' .. name
+  local windows, size = {}, #keys
+  for n = 0, #limit.caps do
+    local most = n == 0 and limit.whole or limit.caps[n]
+    local rest = ':' .. n .. ':' .. most.window
+    keys[size + 1], keys[size + 2] = net56 .. rest, net48 .. rest
+    windows[2 * n + 1] = { at = size + 1, times = times_56, requests = most.requests * times_56, window = most.window }
+    windows[2 * n + 2] = { at = size + 2, times = times_48, requests = most.requests * times_48, window = most.window }
+    size = size + 2
+  end
+  return windows
+end
+
+-- Of these windows the first that is full: the wait, what it allows, and it; else nothing.
+local function full_window(windows, keys, states)
+  for i = 1, #windows do
+    local one = windows[i]
+    local count = states[one.at]
+    if count and tonumber(count) >= one.requests then
+      return math.max(1, redis.call('PTTL', keys[one.at])), one.requests, one
+    end
+  end
+end
+
+-- Counts one more in each of these windows.
+local function count_in(windows, keys, states)
+  for i = 1, #windows do
+    local one = windows[i]
+    local key = keys[one.at]
+    -- While a script runs no key expires: one that was there has its time still.
+    if states[one.at] then redis.call('INCR', key) else redis.call('SET', key, 1, 'PX', one.window) end
+  end
+end
+
+local failures = limit_of('fixed', failed_requests, 0, failed_window, '')
+
+-- What is kept of the failed tokens of an address and of the prefixes around it: the keys, the windows of the latter, the states.
+local function failures_of(address)
+  local keys = { prefix .. 'failed:' .. tag('ip:' .. address) }
+  local windows = add_wider(failures, address, ':failed', keys)
+  return keys, windows, redis.call('MGET', list_unpack(keys))
+end
+
 -- Counts one more failed token of an address. Answers the milliseconds to wait when there were too many, else nothing and
 -- what remains to be done when it is to be counted.
 local function failed(address)
-  local key = prefix .. 'failed:' .. tag('ip:' .. address)
-  local ok, _, wait, state, ms = buckets.fixed(redis.call('GET', key) or '', failed_requests, 0, failed_window)
+  local keys, windows, states = failures_of(address)
+  local ok, _, wait, state, ms = buckets.fixed(states[1] or '', failed_requests, 0, failed_window)
   if not ok then return wait end
-  return nil, function() keep(key, state, ms) end
+  wait = full_window(windows, keys, states)
+  if wait then return wait end
+  return nil, function()
+    keep(keys[1], state, ms)
+    count_in(windows, keys, states)
+  end
 end
 
 -- An address from which too many tokens failed may still bring one that is good and not cached. As each such token costs a look
 -- into the database, it has few of them then. Answers the milliseconds to wait when there were too many, else nothing.
 local function too_many_looks(address)
-  local key = prefix .. 'failed:' .. tag('ip:' .. address)
-  if buckets.fixed(redis.call('GET', key) or '', failed_requests, 0, failed_window) then return nil end
+  local keys, windows, states = failures_of(address)
+  local key, times = keys[1], 1
+  if buckets.fixed(states[1] or '', failed_requests, 0, failed_window) then
+    local _, _, full = full_window(windows, keys, states)
+    if not full then return nil end
+    key, times = keys[full.at], full.times
+  end
   key = key .. ':looks'
-  local ok, _, wait, state, ms = buckets.token(redis.call('GET', key) or '', looks_requests, 0, looks_window)
+  local ok, _, wait, state, ms = buckets.token(redis.call('GET', key) or '', looks_requests * times, 0, looks_window)
   if not ok then return wait end
   keep(key, state, ms)
 end
@@ -168,13 +238,19 @@ local function take(verdict, caller, percent, session, touch, address, bucket, n
   local own = session ~= '' and user or ip
   local caller_key = prefix .. own.kept_as .. tag(caller)
   local states, keys = nil, nil
-  if global.caps == no_caps and own.caps == no_caps and not (route and route.caps ~= no_caps) then
+  local own_windows, route_windows = no_windows, no_windows
+  local is_wide = session == '' and not is_for_webhook and sub(address, -5) == '::/64'
+  if not is_wide and global.caps == no_caps and own.caps == no_caps and not (route and route.caps ~= no_caps) then
     states = redis.call('MGET', caller_key, route_key or caller_key)
   else
     keys = { caller_key, route_key or caller_key }
     add_caps(global, caller_key .. ':global', keys)
     if not is_for_webhook then add_caps(own, caller_key, keys) end
     if route then add_caps(route, route_key, keys) end
+    if is_wide then
+      own_windows = add_wider(own, address, '', keys)
+      if route then route_windows = add_wider(route, address, name, keys) end
+    end
     states = redis.call('MGET', list_unpack(keys))
   end
   -- Length of the global bucket's state, that state, the own bucket's state.
@@ -186,12 +262,18 @@ local function take(verdict, caller, percent, session, touch, address, bucket, n
   if ok and not is_for_webhook then
     shown = 1
     ok, remaining, wait, limit, own_state, own_ms = look(own, own_state, percent, states)
+    local wide_wait, most = nil, nil
+    if ok then wide_wait, most = full_window(own_windows, keys, states) end
+    if wide_wait then ok, wait, limit = false, wide_wait, most end
   elseif ok and own_state ~= '' then
     own_ms = redis.call('PTTL', caller_key)
   end
   if ok and route then
     shown = 2
     ok, remaining, wait, limit, route_state, route_ms = look(route, states[2] or '', route.scope == 'ip' and 100 or percent, states)
+    local wide_wait, most = nil, nil
+    if ok then wide_wait, most = full_window(route_windows, keys, states) end
+    if wide_wait then ok, wait, limit = false, wide_wait, most end
   end
   if not ok then return answer('limited', shown, limit, 0, wait, 0, session), false end
 
@@ -201,6 +283,8 @@ local function take(verdict, caller, percent, session, touch, address, bucket, n
     keep_caps(global, keys)
     if not is_for_webhook then keep_caps(own, keys) end
     if route then keep_caps(route, keys) end
+    count_in(own_windows, keys, states)
+    count_in(route_windows, keys, states)
   end
   return answer(verdict, shown, limit, remaining, wait, touch, session), true
 end

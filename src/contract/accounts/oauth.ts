@@ -13,10 +13,7 @@ export const OAuthDeparture = z
   .object({
     url: z.string().describe("The URL of the provider's sign-in page"),
     state: z.string().describe("The provider returns it with the code. The client must check that it is the same"),
-    code_verifier: z
-      .string()
-      .nullable()
-      .describe("The client keeps it until the callback. Null if the provider does not support PKCE"),
+    code_verifier: z.string().describe("The client keeps it until the callback (PKCE)"),
   })
   .meta({ id: "OAuthLoginResponse" })
 export type OAuthDeparture = z.infer<typeof OAuthDeparture>
@@ -29,6 +26,7 @@ export const beginOAuth = defineRoute({
   auth: "public",
   params: byProvider,
   query: z.object({ redirect_uri: RedirectUri.describe("Exactly one of the redirect URIs in the configuration") }),
+  isSecret: true,
   reply: OAuthDeparture,
   fails: [
     "oauth_provider_unsupported",

@@ -1,6 +1,7 @@
 import { z } from "zod"
 import { omittable, Seconds, Snowflake, text } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
+import { identityProof } from "./identity-proof.ts"
 import { defineEvent, defineRoute } from "../core/registry.ts"
 
 /** What everybody sees of a user. */
@@ -46,11 +47,18 @@ const shortestPassword = 8
 export const EditMeInput = z
   .object({
     username: omittable(text(limits.username.min, limits.username.max)),
-    email: omittable(z.string().max(320)),
+    email: omittable(z.string().max(320)).describe(
+      "A new address needs `current_password`, and `code` if a second factor is set up. Without a password, the sign-in must be at most ten minutes old. The address before is sent a link that restores it, valid for 72 hours; while five of these are open, a further change is refused",
+    ),
     password: omittable(text(shortestPassword, 1024)).describe(
       "The new password. Changing it ends the caller's other sessions",
     ),
-    current_password: omittable(z.string().max(1024)).describe("Required with `password`"),
+    current_password: omittable(z.string().max(1024)).describe(
+      "Required with `password`, and with a new `email` if the account has a password",
+    ),
+    code: identityProof.code.describe(
+      "A code of the second factor or a backup code. Required with a new `email` if a second factor is set up",
+    ),
   })
   .meta({ id: "UserUpdateRequest" })
 
@@ -73,8 +81,12 @@ export const editMe = defineRoute({
     "weak_password",
     "missing_current_password",
     "incorrect_current_password",
+    "fresh_sign_in_required",
+    "second_factor_code_required",
+    "wrong_code",
     "account_locked",
     "user_exists",
+    "too_many_email_changes",
   ],
 })
 

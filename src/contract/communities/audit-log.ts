@@ -72,10 +72,17 @@ export function auditLogOf<const Action extends string>(contributed: readonly Ac
       action: z.enum(actions),
       target_type: z.enum(auditTargets),
       target_id: z.string().nullable().describe("An id, or an invite's code"),
-      target_name: z.string().nullable(),
+      target_name: z
+        .string()
+        .nullable()
+        .describe(
+          "Null for a channel, and its overrides and webhooks, that the caller may not view. Deleted ones are shown only to administrators",
+        ),
       changes: z
         .record(z.string(), z.object({ old: z.unknown(), new: z.unknown() }))
-        .describe("For each changed field the old and the new value. `{}` if no values are recorded"),
+        .describe(
+          "For each changed field the old and the new value. `{}` if no values are recorded, and for what the caller may not view",
+        ),
       reason: z.string().describe("Empty if no reason was given"),
       created_at: Seconds,
     })

@@ -1,5 +1,15 @@
 import { z } from "zod"
-import { omittable, queryInt, Seconds, Snowflake, SnowflakeInput, Success, text } from "../core/fields.ts"
+import {
+  omittable,
+  queryInt,
+  Seconds,
+  Snowflake,
+  SnowflakeInput,
+  Success,
+  text,
+  userKeys,
+  nameText,
+} from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { defineRoute } from "../core/registry.ts"
 
@@ -49,7 +59,7 @@ export const automodConfigs = {
     keywords: z.array(text(1, limits.automod.keywordCharacters)).min(1).max(limits.automod.keywords),
     case_sensitive: or(z.boolean(), false),
     whole_word: or(z.boolean(), true),
-    severity_map: or(z.record(z.string(), Severity), {}),
+    severity_map: or(userKeys(Severity, { maxKeys: limits.automod.keywords }), {}),
   }),
   regex: z.object({
     patterns: z
@@ -152,31 +162,44 @@ export const AutomodActionInput = z.object({
     .refine(value => JSON.stringify(value).length <= limits.automod.metadataCharacters, "is too long"),
 })
 
-export const AutomodRule = z
-  .object({
-    id: Snowflake,
-    server_id: Snowflake,
-    name: z.string(),
-    rule_type: z.enum(automodRuleTypes),
-    config: z
-      .record(z.string(), z.unknown())
-      .describe("Depends on `rule_type`. All defaults are filled in. See docs/api/automod.md"),
-    actions: z.array(AutomodAction),
-    applied_roles: z
-      .array(Snowflake)
-      .describe("If not empty, the rule applies only to members with one of these roles"),
-    exempt_roles: z.array(Snowflake),
-    exempt_channels: z.array(Snowflake),
-    priority: z.int(),
-    check_all: z.boolean().describe("Whether the next rules are checked too when a message breaks this one"),
-    enabled: z.boolean(),
-    created_at: Seconds,
-    updated_at: Seconds,
-    created_by: Snowflake,
-    updated_by: Snowflake.describe("The user who last changed the rule. Its actions are done on their behalf"),
-  })
-  .meta({ id: "AutomodRuleResponse" })
+export const AutomodRule = z.object({
+  id: Snowflake,
+  server_id: Snowflake,
+  name: z.string(),
+  rule_type: z.enum(automodRuleTypes),
+  config: z
+    .record(z.string(), z.unknown())
+    .describe("Depends on `rule_type`. All defaults are filled in. See docs/api/automod.md"),
+  actions: z.array(AutomodAction),
+  applied_roles: z.array(Snowflake).describe("If not empty, the rule applies only to members with one of these roles"),
+  exempt_roles: z.array(Snowflake),
+  exempt_channels: z.array(Snowflake),
+  priority: z.int(),
+  check_all: z.boolean().describe("Whether the next rules are checked too when a message breaks this one"),
+  enabled: z.boolean(),
+  created_at: Seconds,
+  updated_at: Seconds,
+  created_by: Snowflake,
+  updated_by: Snowflake.describe("The user who last changed the rule. Its actions are done on their behalf"),
+})
 export type AutomodRule = z.infer<typeof AutomodRule>
+
+/** Why a rule has no verdict about a text. It counts as not broken. */
+const unjudgedReasons = ["too_expensive", "late", "overloaded", "rules_changed"] as const
+export type UnjudgedReason = (typeof unjudgedReasons)[number]
+
+/** A rule as its readers see it. */
+export const AutomodRuleView = AutomodRule.extend({
+  unjudged: z
+    .object({
+      count: z.int().describe("At most one per minute is counted, and only recorded ones"),
+      last_at: Seconds,
+      reason: z.enum(unjudgedReasons).describe("Of the last one. See docs/api/automod.md"),
+    })
+    .nullable()
+    .describe("Messages that the rule has not judged since it was last changed; they counted as not breaking it"),
+}).meta({ id: "AutomodRuleResponse" })
+export type AutomodRuleView = z.infer<typeof AutomodRuleView>
 
 const ids = (max: number) =>
   z
@@ -184,7 +207,7 @@ const ids = (max: number) =>
     .max(max)
     .transform(list => [...new Set(list)])
 
-const ruleName = text(1, limits.automod.nameCharacters)
+const ruleName = nameText(1, limits.automod.nameCharacters)
 // Looked into by `checkedRule`, which answers 400: what it has to be depends on the type.
 const config = z.record(z.string(), z.unknown()).describe("Depends on `rule_type`. See docs/api/automod.md")
 const actions = z.array(z.unknown()).describe("1 to 10 items of AutomodActionResponse. Only `action_type` is required")
@@ -240,7 +263,7 @@ export const listAutomodRules = defineRoute({
   auth: "user",
   permission: ["server.automod"],
   params: byServer,
-  reply: z.array(AutomodRule),
+  reply: z.array(AutomodRuleView),
   fails: [...shared],
 })
 
@@ -254,7 +277,7 @@ export const createAutomodRule = defineRoute({
   permission: ["server.automod"],
   params: byServer,
   body: AutomodRuleInput,
-  reply: AutomodRule,
+  reply: AutomodRuleView,
   fails: [...shared, "invalid_automod_type", ...refused],
 })
 
@@ -268,7 +291,7 @@ export const editAutomodRule = defineRoute({
   permission: ["server.automod"],
   params: byRule,
   body: AutomodRulePatch,
-  reply: AutomodRule,
+  reply: AutomodRuleView,
   fails: [...shared, "invalid_id", "automod_rule_not_found", ...refused],
 })
 

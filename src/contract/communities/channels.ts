@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { omittable, Seconds, Snowflake, SnowflakeInput, Success, text } from "../core/fields.ts"
+import { omittable, Seconds, Snowflake, SnowflakeInput, Success, text, nameText } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { defineEvent, defineRoute } from "../core/registry.ts"
 import { PublicUser } from "../accounts/users.ts"
@@ -52,7 +52,7 @@ export const listChannels = defineRoute({
 const Name = z
   .string()
   .transform(name => name.trim())
-  .pipe(text(limits.channelName.min, limits.channelName.max))
+  .pipe(nameText(limits.channelName.min, limits.channelName.max))
 
 /** What can be said of a channel from its beginning to its end. */
 const settings = {

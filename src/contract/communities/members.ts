@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { omittable, queryInt, Seconds, Snowflake, text } from "../core/fields.ts"
+import { omittable, queryInt, Seconds, Snowflake, text, nameText } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { defineRoute } from "../core/registry.ts"
 import { Member } from "./servers.ts"
@@ -47,7 +47,7 @@ export const getMember = defineRoute({
 const nickname = z
   .string()
   .transform(value => value.trim())
-  .pipe(text(0, limits.nickname).refine(value => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(value), "must be one line"))
+  .pipe(nameText(0, limits.nickname).refine(value => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(value), "must be one line"))
 
 export const MemberPatch = z
   .object({

@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { omittable, Snowflake, Success, text } from "../core/fields.ts"
+import { omittable, Snowflake, Success, userKeys, nameText } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { defineEvent, defineRoute } from "../core/registry.ts"
 import { Member } from "./servers.ts"
@@ -20,12 +20,12 @@ export const Role = z
 export type Role = z.infer<typeof Role>
 
 const roleFields = {
-  name: omittable(text(limits.roleName.min, limits.roleName.max)),
+  name: omittable(nameText(limits.roleName.min, limits.roleName.max)),
   color: z
     .string()
     .regex(/^#[0-9A-Fa-f]{6}$/, "must be #RRGGBB")
     .nullish(),
-  permissions: omittable(z.record(z.string().max(64), z.boolean())).describe(
+  permissions: omittable(userKeys(z.boolean(), { key: z.string().max(64) })).describe(
     "Replaces the granted permissions. Unknown names are ignored",
   ),
   hoist: omittable(z.boolean()),

@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { omittable, Seconds, Snowflake, SnowflakeInput, Success, text } from "../core/fields.ts"
+import { omittable, Seconds, Snowflake, SnowflakeInput, Success, text, nameText } from "../core/fields.ts"
 import { identityFailures, identityProof } from "../accounts/identity-proof.ts"
 import { limits } from "../core/limits.ts"
 import { aliasNames, permissionNames } from "../core/permissions.ts"
@@ -43,7 +43,7 @@ export const createServer = defineRoute({
   auth: "user",
   body: z
     .object({
-      name: text(limits.serverName.min, limits.serverName.max),
+      name: nameText(limits.serverName.min, limits.serverName.max),
       description: omittable(text(0, limits.serverDescription)),
     })
     .meta({ id: "ServerCreateRequest" }),
@@ -65,7 +65,7 @@ export const getServer = defineRoute({
 
 export const ServerPatch = z
   .object({
-    name: omittable(text(limits.serverName.min, limits.serverName.max)),
+    name: omittable(nameText(limits.serverName.min, limits.serverName.max)),
     description: omittable(text(0, limits.serverDescription)).describe("Empty string: none"),
     default_channel_id: omittable(SnowflakeInput).describe(
       'A text channel of this server that the caller may view. `"0"`: none',

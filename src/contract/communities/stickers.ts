@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { omittable, queryInt, Snowflake, SnowflakeInput, Success, text } from "../core/fields.ts"
+import { omittable, queryInt, Snowflake, SnowflakeInput, Success, text, nameText } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { Content, defineEvent, defineRoute, FormFile } from "../core/registry.ts"
 
@@ -48,7 +48,7 @@ const Tags = text(0, 500)
         .filter(tag => tag !== ""),
     ),
   ])
-  .pipe(z.array(text(1, limits.stickerTag)).max(limits.tagsPerSticker))
+  .pipe(z.array(nameText(1, limits.stickerTag)).max(limits.tagsPerSticker))
 
 const byServer = z.object({ server_id: Snowflake })
 const bySticker = z.object({ sticker_id: Snowflake })
@@ -77,7 +77,7 @@ export const createSticker = defineRoute({
   params: byServer,
   body: z
     .object({
-      name: text(limits.stickerName.min, limits.stickerName.max),
+      name: nameText(limits.stickerName.min, limits.stickerName.max),
       image: FormFile,
       tags: omittable(Tags).describe("Comma-separated words by which it is suggested"),
     })

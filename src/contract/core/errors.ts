@@ -74,6 +74,7 @@ export const errors = {
   // The account
   missing_current_password: { status: 400, message: "Missing current_password", retry: false },
   incorrect_current_password: { status: 403, message: "Incorrect current password", retry: false },
+  too_many_email_changes: { status: 429, message: "Too many changes of the e-mail address", retry: true },
   username_required: { status: 400, message: "Username required", retry: false },
   setting_key_too_long: { status: 400, message: "Key too long", retry: false },
   setting_key_reserved: { status: 400, message: "Key reserved", retry: false },
@@ -192,6 +193,11 @@ export const errors = {
   // Webhooks
   webhook_limit: { status: 400, message: "Webhook limit", retry: false },
   invalid_webhook_token: { status: 401, message: "Invalid webhook token", retry: false },
+  webhook_suspended: {
+    status: 403,
+    message: "The holder of this webhook may no longer manage webhooks here",
+    retry: false,
+  },
   private_address: { status: 400, message: "Addresses of private networks are not allowed", retry: false },
   too_many_embeds: { status: 400, message: "At most 10 embeds", retry: false },
 
@@ -326,5 +332,5 @@ export const fail = (code: ErrorCode, details?: FailureDetails, options?: ErrorO
  * The refusal that says "not now": nothing was decided, or the outcome is unknown; the same request
  * may be sent again.
  */
-export const unavailable = (why: string, retryAfter = 1, options?: ErrorOptions) =>
-  fail("unavailable", { retry_after: retryAfter, extra: { reason: why } }, options)
+export const unavailable = (why: string, retryAfterSeconds = 1, options?: ErrorOptions) =>
+  fail("unavailable", { retry_after: retryAfterSeconds, extra: { reason: why } }, options)

@@ -40,12 +40,21 @@ export const text = (min: number, max: number) =>
     .meta({ minLength: min, maxLength: max })
 
 /**
- * Whether somebody sees anything of a text: space shows nothing, and neither do characters that
- * only say how others are shown.
+ * Whether somebody sees anything of a text. Space shows nothing, and neither do characters that
+ * only say how others are shown, marks without a letter that they belong to, and the blank pattern
+ * of Braille.
  */
-export const isVisible = (value: string): boolean => /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u.test(value)
+export const isVisible = (value: string): boolean =>
+  /[^\s\p{Cc}\p{M}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]/u.test(value)
+
+/** A name that others read: text of which they see something. Empty only where `min` is 0. */
+export const nameText = (min: number, max: number) =>
+  text(min, max).refine(value => value === "" || isVisible(value), "must not be blank")
 
 /** How many code points a text has; cheap for the texts that are certainly short or long enough. */
+const encoder = new TextEncoder()
+export const utf8Bytes = (value: string): number => encoder.encode(value).length
+
 export function codePoints(value: string): number {
   let count = value.length
   for (let i = 0; i < value.length - 1; i++)
@@ -94,3 +103,29 @@ export const omittable = <T extends z.ZodType>(schema: T) => schema.nullish().tr
 export const Success = z.object({ success: z.literal(true) }).meta({ id: "SuccessResponse" })
 export type Success = z.infer<typeof Success>
 export const success: Success = { success: true }
+
+/** Keys of an object whose names its sender chooses. */
+export const maxUserKeys = 64
+
+/**
+ * An object with such keys. How many there are is looked at before any of them is: each one that is
+ * wrong costs as much as many that are right.
+ */
+export const userKeys = <Value extends z.ZodType>(
+  value: Value,
+  { key = z.string(), maxKeys = maxUserKeys }: { key?: z.ZodString; maxKeys?: number } = {},
+) =>
+  z.preprocess(
+    (given, context) => {
+      if (typeof given !== "object" || given === null || !hasMoreKeys(given, maxKeys)) return given
+      context.addIssue({ code: "custom", message: `must have at most ${maxKeys} keys` })
+      return z.NEVER
+    },
+    z.record(key, value),
+  )
+
+function hasMoreKeys(value: object, most: number): boolean {
+  let count = 0
+  for (const _ in value) if (++count > most) return true
+  return false
+}

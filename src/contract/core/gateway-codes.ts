@@ -1,7 +1,7 @@
 /**
  * Gateway opcodes: number, who sends it, whether it may come before IDENTIFY, what it counts
  * against (`frames`: the limiter of client frames; `signals`: the one of voice signalling, whose
- * excess is ignored). `nobody`: reserved; who sends it is closed with 4001, like with any number
+ * excess is ignored); beside it every frame counts against the bound on all of them. `nobody`: reserved; who sends it is closed with 4001, like with any number
  * that is not the client's.
  */
 export const opcodes = {
@@ -292,12 +292,6 @@ export const closeCodes = {
     resume: false,
     summary: "`intents` is not an integer or is out of range",
   },
-  version_outdated: {
-    code: 4015,
-    reason: "Client version outdated",
-    resume: false,
-    summary: "`properties.client_version` is below the minimum that `GET /api/v1/version` returns",
-  },
   server_maintenance: {
     code: 4016,
     reason: "Server entering maintenance",
@@ -321,4 +315,5 @@ export const unusedCloseCodes = {
   4011: "Sharding required",
   4012: "Invalid API version",
   4014: "Disallowed intents",
+  4015: "Client version outdated",
 } as const

@@ -13,7 +13,7 @@ export const Identify = z.object({
   token: z.string(),
   intents: z.int().min(0).max(largestIntents).default(defaultIntents),
   /**
-   * `client_version` is compared with the oldest welcome one; `browser` or `$browser` stands for
+   * `browser` or `$browser` stands for
    * the user agent.
    */
   properties: Properties.optional(),

@@ -1,6 +1,6 @@
 /**
  * Fixed limits of the interface that several resources share, in characters (code points), items or
- * seconds. A limit of one resource stands beside it.
+ * seconds, and in bytes where the name says so. A limit of one resource stands beside it.
  */
 export const limits = {
   messageCharacters: 4000,
@@ -14,6 +14,11 @@ export const limits = {
   readersNamed: 1_000,
   pageSize: 100,
   defaultPageSize: 50,
+  /**
+   * Of a list of messages as JSON: history, pins, hits of a search. One message is shown, however
+   * long it is.
+   */
+  messagesPageBytes: 1_000_000,
   searchPage: 25,
   searchQuery: 512,
   /** Of `/search/users`: fewest characters, and most users that one beginning of a name finds. */
@@ -33,6 +38,19 @@ export const limits = {
   channelsPerServer: 500,
   rolesPerServer: 250,
   overridesPerChannel: 500,
+  /** In all channels of a server together. */
+  overridesPerServer: 5_000,
+  /**
+   * Changes that decide who views channels, of a server: so many at once, then so many per second.
+   * Everybody together, everybody but the owner together, and each of those.
+   */
+  viewChangesPerServer: {
+    all: { burst: 20, perSecond: 2 },
+    others: { burst: 15, perSecond: 1.5 },
+    each: { burst: 10, perSecond: 1 },
+    /** A request that sends so many events to all who view a channel, or all members, counts as a change. */
+    eventsPerChange: 50,
+  },
   roleName: { min: 1, max: 100 },
   banReason: 512,
   bansPage: 1000,
@@ -78,6 +96,14 @@ export const limits = {
   webhookUsername: 80,
   webhooksPerChannel: 50,
   webhooksPerServer: 100,
+  /**
+   * What all webhooks of a server send together, and all that one user holds the tokens of: so much
+   * at once, and in the long run so much per second. `bytes`: content and embeds, as JSON.
+   */
+  webhookBurstMessages: 100,
+  webhookMessagesPerSecond: 5,
+  webhookBurstBytes: 1_048_576,
+  webhookBytesPerSecond: 32_768,
   embedsPerMessage: 10,
   embed: {
     title: 256,
@@ -89,8 +115,8 @@ export const limits = {
     fieldValue: 1024,
     /** Of all embeds of a message together. */
     allCharacters: 6000,
-    /** Of their JSON, with what they hold beside text. */
-    allLength: 65_536,
+    /** Of their JSON in UTF-8, with what they hold beside text. */
+    allBytes: 49_152,
     /**
      * Of their keys and items together, at every depth: each takes many times the memory that it
      * takes in JSON.
@@ -146,6 +172,8 @@ export const limits = {
     /** Instructions of one pattern as it is compiled; of all the patterns of a server together. */
     patternSize: 150,
     patternSizePerServer: 300,
+    /** Instructions times characters that the patterns of a server may take for one message. */
+    patternStepsPerMessage: 4_000_000,
     domains: 500,
     codes: 500,
     categories: 50,
@@ -271,6 +299,12 @@ export function labelOf({ method, path }: { readonly method: string; readonly pa
   const label = `${method} ${template}`
   return sharedLabels.get(label) ?? label
 }
+
+/**
+ * IPv6: a limit by address counts a /64. Who has one often has the /56 or the /48 around it, so
+ * these are bounded, too, by so many times as much as a /64.
+ */
+export const widerPrefixes = { times56: 4, times48: 16 } as const
 
 /** Failed token checks of one address. */
 export const failedTokenLimit = { requests: 100, seconds: 60 } as const

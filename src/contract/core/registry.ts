@@ -89,6 +89,12 @@ export interface Route<
   readonly hasNextCursor: boolean
   /** Pages of every origin may read the answer, without credentials: images. */
   readonly isForAnyOrigin: boolean
+  /**
+   * Nobody keeps the answer (`Cache-Control: no-store`): it is JSON that is one caller's alone, or
+   * that may hold tokens and secrets. False: the answer says itself how long it may be kept, or it is
+   * the same for everybody.
+   */
+  readonly isUnstored: boolean
   readonly reply: R
   /**
    * Beyond these: validation, authentication, limits and "unavailable", which every route shares.
@@ -180,6 +186,8 @@ export function defineRoute<
   takesRanges?: boolean
   hasNextCursor?: boolean
   isForAnyOrigin?: boolean
+  /** Its answer is secret although anybody may ask for it, or although it is no JSON. */
+  isSecret?: true
   reply: R
   fails: readonly ErrorCode[]
 }): Route<P, Q, B, R, A> {
@@ -201,6 +209,7 @@ export function defineRoute<
     takesRanges: route.takesRanges ?? false,
     hasNextCursor: route.hasNextCursor ?? false,
     isForAnyOrigin: route.isForAnyOrigin ?? false,
+    isUnstored: route.isSecret ?? (route.produces === undefined && (route.auth !== "public" || route.method !== "GET")),
   }
 }
 
@@ -254,7 +263,7 @@ export interface Dispatch<A = unknown> {
   readonly audience: A
   readonly data: unknown
   readonly except: readonly string[]
-  readonly about?: MessageRefs
+  readonly about?: MessageRefs | undefined
 }
 
 /**
@@ -278,7 +287,7 @@ export function defineEvent<N extends string, D extends z.ZodType>(event: {
       audience,
       data,
       except: options?.except ?? [],
-      ...(event.about && { about: event.about(data) }),
+      about: event.about?.(data),
     }),
   }
   return definition

@@ -106,7 +106,7 @@ test.each(["2026-01-02T03:04:05.678Z", "2026-01-02T03:04:05+02:00", "2026-01-02T
 )
 
 test("the texts of all embeds of a message count together, and so does their JSON", () => {
-  const { allCharacters, allLength } = limits.embed
+  const { allCharacters, allBytes } = limits.embed
   const third = {
     title: "x".repeat(50),
     description: "y".repeat(allCharacters / 3 - 100),
@@ -114,8 +114,26 @@ test("the texts of all embeds of a message count together, and so does their JSO
   }
   expect(Embeds.safeParse([third, third, third]).success).toBe(true)
   expect(Embeds.safeParse([third, third, { ...third, author: { name: "!" } }]).success).toBe(false)
-  expect(Embeds.safeParse([{ extra: "x".repeat(allLength - 100) }]).success).toBe(true)
-  expect(Embeds.safeParse([{ extra: "x".repeat(allLength) }]).success).toBe(false)
+  expect(Embeds.safeParse([{ extra: "x".repeat(allBytes - 100) }]).success).toBe(true)
+  expect(Embeds.safeParse([{ extra: "x".repeat(allBytes) }]).success).toBe(false)
+  // Bytes of UTF-8, whatever the text is made of.
+  for (const [character, bytes] of [
+    ["é", 2],
+    ["漢", 3],
+    ["🦉", 4],
+  ] as const) {
+    expect(Embeds.safeParse([{ extra: character.repeat((allBytes - 100) / bytes) }]).success).toBe(true)
+    expect(Embeds.safeParse([{ extra: character.repeat(allBytes / bytes) }]).success).toBe(false)
+  }
+})
+
+test("all the text that embeds may have fits, in characters of four bytes and in as many fields as there may be", () => {
+  const { allCharacters, fields } = limits.embed
+  const count = limits.embedsPerMessage * fields
+  const [name, value] = ["🦉".repeat(4), "🦉".repeat(allCharacters / count - 4)]
+  const url = `https://example.com/${"x".repeat(100)}`
+  const full = { url, image: { url }, fields: Array.from({ length: fields }, () => ({ name, value, inline: true })) }
+  expect(Embeds.safeParse(Array.from({ length: limits.embedsPerMessage }, () => full)).success).toBe(true)
 })
 
 test("of a list without end no more is read than shows that it is too long", () => {

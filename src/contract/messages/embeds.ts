@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { codePoints, HttpUrl, omittable, text } from "../core/fields.ts"
+import { codePoints, HttpUrl, omittable, text, utf8Bytes } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 
 /**
@@ -70,7 +70,7 @@ export const Embed = z
   })
   .meta({
     id: "EmbedRequest",
-    description: `Unknown keys are kept. All embeds of a message together have at most ${most.allCharacters} characters of text, ${most.allLength} characters of JSON, and ${most.allValues} keys and items`,
+    description: `Unknown keys are kept. All embeds of a message together have at most ${most.allCharacters} characters of text, ${most.allBytes} bytes of JSON, and ${most.allValues} keys and items`,
   })
 export type Embed = z.output<typeof Embed>
 
@@ -108,16 +108,20 @@ export function valuesIn(value: unknown, most = Infinity): number {
  * The embeds of one message. One more than it may have can be among them: that refusal is the
  * route's own.
  */
-export const Embeds = bounded(limits.embedsPerMessage, z.array(Embed))
-  .refine(embeds => valuesIn(embeds, most.allValues) <= most.allValues, {
-    error: `must have at most ${most.allValues} keys and items together`,
-    abort: true,
-  })
+export const Embeds = bounded(
+  limits.embedsPerMessage,
+  // Counted before any of them is looked at.
+  z.preprocess((given, context) => {
+    if (valuesIn(given, most.allValues) <= most.allValues) return given
+    context.addIssue({ code: "custom", message: `must have at most ${most.allValues} keys and items together` })
+    return z.NEVER
+  }, z.array(Embed)),
+)
   .refine(
     embeds => embeds.reduce((sum, embed) => sum + embedCharacters(embed), 0) <= most.allCharacters,
     `must have at most ${most.allCharacters} characters of text together`,
   )
   .refine(
-    embeds => JSON.stringify(embeds).length <= most.allLength,
-    `must be at most ${most.allLength} characters of JSON together`,
+    embeds => utf8Bytes(JSON.stringify(embeds)) <= most.allBytes,
+    `must be at most ${most.allBytes} bytes of JSON together`,
   )

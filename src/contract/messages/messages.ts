@@ -134,12 +134,13 @@ export const PageQuery = z.object({
 export const listMessages = defineRoute({
   method: "GET",
   path: "/channels/:channel_id/messages",
-  summary: "List messages of a channel, newest first unless only `after` is given",
+  summary: `List messages of a channel, newest first unless only \`after\` is given. A page that would exceed ${limits.messagesPageBytes.toLocaleString("en")} bytes ends early, after one message at least: then the header X-Next-Cursor has the id of its last message, to go on with as \`before\` (or \`after\`)`,
   tag: "Messages",
   auth: "user",
   permission: ["messages.read"],
   params: byChannel,
   query: PageQuery,
+  hasNextCursor: true,
   reply: z.array(Message),
   fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],
 })

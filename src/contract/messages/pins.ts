@@ -20,8 +20,15 @@ export const listPins = defineRoute({
   auth: "user",
   permission: ["messages.read"],
   params: byChannel,
+  query: z.object({
+    cursor: z
+      .string()
+      .optional()
+      .describe("The `X-Next-Cursor` header of the previous page, which ended early because of its size"),
+  }),
+  hasNextCursor: true,
   reply: z.array(Message),
-  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],
+  fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied", "invalid_cursor"],
 })
 
 const fails = [

@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { isVisible, omittable, Seconds, Snowflake, SnowflakeInput, Success, text } from "../core/fields.ts"
+import { nameText, omittable, Seconds, Snowflake, SnowflakeInput, Success } from "../core/fields.ts"
 import { refused, type LimitNotes } from "../core/limit-notes.ts"
 import { defineRoute } from "../core/registry.ts"
 
@@ -57,12 +57,10 @@ export const PollResults = z
   .meta({ id: "PollResultsResponse" })
 export type PollResults = z.infer<typeof PollResults>
 
-const visible = (max: number) => text(1, max).refine(isVisible, "must not be blank")
-
 const given = {
-  question: visible(limits.pollQuestion),
+  question: nameText(1, limits.pollQuestion),
   options: z
-    .array(visible(limits.pollOption))
+    .array(nameText(1, limits.pollOption))
     .min(limits.pollOptions.min)
     .max(limits.pollOptions.max)
     .describe("Duplicate texts are allowed"),

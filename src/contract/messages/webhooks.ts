@@ -2,7 +2,7 @@ import { z } from "zod"
 import { Embeds } from "./embeds.ts"
 import {
   HttpUrl,
-  isVisible,
+  nameText,
   omittable,
   queryFlag,
   Seconds,
@@ -56,7 +56,7 @@ const AvatarUrl = z
   .union([z.literal(""), HttpUrl])
   .describe('An http or https URL outside private networks. `""`: none')
 
-const WebhookName = text(limits.webhookName.min, limits.webhookName.max).refine(isVisible, "must not be blank")
+const WebhookName = nameText(limits.webhookName.min, limits.webhookName.max)
 
 export const WebhookInput = z
   .object({
@@ -79,9 +79,7 @@ export type WebhookPatch = z.output<typeof WebhookPatch>
 export const WebhookMessage = z
   .object({
     content: omittable(text(0, limits.webhookMessageCharacters)),
-    username: omittable(
-      text(0, limits.webhookUsername).refine(name => name === "" || isVisible(name), "must not be blank"),
-    ).describe("Replaces the webhook's name for this message"),
+    username: omittable(nameText(0, limits.webhookUsername)).describe("Replaces the webhook's name for this message"),
     avatar_url: omittable(AvatarUrl).describe("Replaces the webhook's avatar for this message"),
     embeds: omittable(Embeds),
     thread_id: omittable(SnowflakeInput).describe("No effect: there are no threads"),
@@ -200,7 +198,7 @@ export const executeWebhook = defineRoute({
   path: "/webhooks/:webhook_id/:token",
   mount: "both",
   summary:
-    "Send a message through a webhook. A request that repeats the header Idempotency-Key returns the first message, as long as the webhook stays in its channel. Slow mode and auto-moderation do not apply",
+    "Send a message through a webhook. A request that repeats the header Idempotency-Key returns the first message, as long as the webhook stays in its channel. It is refused while the user who was given the token (its creator, or who renewed it last) is banned, or is a member who may not manage webhooks in the channel. Slow mode and auto-moderation do not apply",
   tag: "Webhooks",
   auth: "public",
   isGated: false,
@@ -218,6 +216,7 @@ export const executeWebhook = defineRoute({
     "invalid_webhook_id",
     "webhook_not_found",
     "invalid_webhook_token",
+    "webhook_suspended",
     "not_a_text_channel",
     "empty_message",
     "invalid_content",

@@ -41,7 +41,8 @@ export const getReady = defineRoute({
   method: "GET",
   path: "/readyz",
   mount: "root",
-  summary: "Readiness check: PostgreSQL and Redis respond and the worker holds its shards. Otherwise 503",
+  summary:
+    "Readiness check: PostgreSQL and Redis respond, the worker holds its shards, and what it does is committed and published. Otherwise 503",
   tag: "Health",
   auth: "public",
   isGated: false,

@@ -110,7 +110,8 @@ export type VoiceState = z.infer<typeof VoiceState>
 export const getIceServers = defineRoute({
   method: "GET",
   path: "/voice/ice-servers",
-  summary: "Get the STUN and TURN servers for calls, with credentials for the caller if TURN requires them",
+  summary:
+    "Get the STUN servers for calls; a caller who is in a call also gets the TURN servers, with credentials that end after some minutes",
   tag: "Voice",
   auth: "user",
   reply: z.object({ ice_servers: z.array(IceServer) }),

@@ -4,8 +4,7 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 export interface Actor {
   id: Snowflake
   username: string
-  /** Servers of the version before leave it out. */
-  bot?: boolean
+  bot: boolean
   badges: readonly string[]
 }
 
@@ -108,7 +107,7 @@ export interface AccountBars {
 
 /** Why somebody is not let in, if there is a reason. `now`: Unix seconds. */
 export function barTo(
-  bars: Partial<AccountBars>,
+  bars: AccountBars,
   now: number,
 ):
   | {
@@ -116,9 +115,9 @@ export function barTo(
       readonly reason: string | null
     }
   | undefined {
-  if ((bars.locked_until ?? 0) > now) return { code: "account_suspended", reason: bars.lock_reason ?? null }
+  if (bars.locked_until > now) return { code: "account_suspended", reason: bars.lock_reason }
   if (bars.is_deleted) return { code: "account_deleted", reason: null }
-  if (bars.must_rename) return { code: "username_change_required", reason: bars.rename_reason ?? null }
+  if (bars.must_rename) return { code: "username_change_required", reason: bars.rename_reason }
   return undefined
 }
 

@@ -17,13 +17,13 @@ export const exportKeptSeconds = 7 * 86_400
 export function exportRefusal(
   latest: ExportState | null | undefined,
   now: number,
-  interval: number,
+  intervalSeconds: number,
 ):
   | { readonly code: "export_pending" }
   | { readonly code: "export_too_soon"; readonly retry_after: number }
   | undefined {
   if (!latest) return undefined
   if (latest.ready_at === null) return { code: "export_pending" }
-  const wait = latest.requested_at + interval - now
+  const wait = latest.requested_at + intervalSeconds - now
   return wait > 0 ? { code: "export_too_soon", retry_after: wait } : undefined
 }

@@ -8,7 +8,7 @@ export const isOAuthProvider = (name: string): name is OAuthProvider =>
 /** What each provider is asked for. */
 interface OAuthAsking {
   readonly scope: string
-  /** An OpenID provider: it signs what it says, for the nonce that it was given, and knows PKCE. */
+  /** An OpenID provider: it signs what it says, for the nonce that it was given. */
   readonly isOpenId: boolean
   /** More of the query that a person is sent there with. */
   readonly query: Readonly<Record<string, string>>

@@ -1,7 +1,7 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { sameHash } from "../core/hashes.ts"
 
-export type TokenKind = "two_factor" | "verify_email" | "password_reset"
+export type TokenKind = "two_factor" | "verify_email" | "password_reset" | "restore_email"
 
 /** What somebody is sent or given to come back with, once. */
 export interface OneTimeToken {
@@ -11,6 +11,10 @@ export interface OneTimeToken {
   readonly token_hash: string
   /** The address that a mailed one was sent to. */
   readonly email: string | null
+  /** Of `restore_email`: the second factor that the account had at that address, sealed. */
+  readonly totp_secret: string | null
+  /** Of `restore_email`: whether somebody had shown that the address is theirs. */
+  readonly is_confirmed: boolean
   /** Wrong codes that came with it. */
   readonly failures: number
   /** Unix seconds. */
@@ -21,6 +25,11 @@ export interface OneTimeToken {
 export const codesAllowed = 5
 /** Of one user and kind; one more makes the oldest void. */
 export const tokensOfAKind = 5
+
+/** Addresses that an account may have left and can come back to. */
+export const waysBack = 5
+/** For how long each of them is open. */
+export const wayBackSeconds = 72 * 3600
 
 /** The one that was presented, if it is still open. `now`: Unix seconds. */
 export function openToken(

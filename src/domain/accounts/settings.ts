@@ -5,7 +5,7 @@ import { limits } from "../../contract/core/limits.ts"
 /** Says what a client looks at: in no list, and gone after a while. */
 export const focusKey = "_focused_channel"
 /** Seconds that it is kept. */
-export const focusLasts = 3600
+export const focusSeconds = 3600
 
 /** When a setting was first and last written. Unix seconds. */
 export interface KeptSetting {
@@ -14,7 +14,7 @@ export interface KeptSetting {
 }
 /** Whether what is kept under a key counts as absent, though nobody has forgotten it yet. */
 export const isOver = (key: string, { updated_at }: KeptSetting, now: number): boolean =>
-  key === focusKey && updated_at <= now - focusLasts
+  key === focusKey && updated_at <= now - focusSeconds
 
 const isReserved = (key: string): boolean => key.startsWith("__internal") || key === "bulk"
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { isRoomFor, limitPercent, limitsOf, tiers } from "./tiers.ts"
+import { isBelowLimit, limitPercent, limitsOf, tiers } from "./tiers.ts"
 
 describe("tiers", () => {
   it("are what the interface says", () => {
@@ -33,7 +33,7 @@ describe("tiers", () => {
   })
 
   it("allow more below their number, and always where there is none", () => {
-    expect([isRoomFor(99, 100), isRoomFor(100, 100), isRoomFor(1_000_000, -1), isRoomFor(0, 0)]).toEqual([
+    expect([isBelowLimit(99, 100), isBelowLimit(100, 100), isBelowLimit(1_000_000, -1), isBelowLimit(0, 0)]).toEqual([
       true,
       false,
       true,

@@ -65,13 +65,13 @@ export const tiers: ReadonlyMap<string, TierLimits> = new Map([
 export const limitsOf = (name: string): TierLimits => tiers.get(name) ?? tiers.get(defaultTier)!
 
 /** Whether somebody with so many of something may have one more. */
-export const isRoomFor = (count: number, most: number): boolean => most === -1 || count < most
+export const isBelowLimit = (count: number, most: number): boolean => most === -1 || count < most
 
 /**
  * How many servers a user may be in, their own included: a user who may own more than others may be
  * in as many as they own.
  */
-export const mostServers = (name: string): number => {
+export const maxServers = (name: string): number => {
   const { max_servers } = limitsOf(name)
   return max_servers === -1 ? -1 : Math.max(max_servers, limits.serversPerUser)
 }

@@ -1,12 +1,9 @@
 import type { AutomodConfig } from "../../contract/communities/automod.ts"
-import type { Matcher } from "./automod.ts"
+import type { Matcher } from "./automod-match.ts"
 import { perMessage } from "./automod-looks.ts"
-import { compiledPattern, withoutPiles, withoutUnseen } from "./automod-text.ts"
+import { withoutPiles, withoutUnseen } from "./automod-text.ts"
 
 /** The rules about where a text leads. */
-
-/** Invites that a pattern of one's own finds in one message. */
-const mostInvites = 20
 
 /**
  * `/invite/CODE`, with or without the host before it, and the path of our own interface; slashes as
@@ -21,22 +18,13 @@ const codesIn = perMessage(({ content }) => {
   return /invite/i.test(text) ? Array.from(text.matchAll(invite), ([, code]) => code!) : []
 })
 
+/** Without the pattern of one's own: see `ownInvites`. */
 export function inviteLinks(config: AutomodConfig<"invite_links">): Matcher {
-  const { block_all, code_length, pattern } = config
+  const { block_all, code_length } = config
   const allowed = new Set(config.allowed_codes)
-  const own = pattern === null ? undefined : compiledPattern(pattern, { case_sensitive: false, multiline: false })
   return judged => {
     const code = block_all && codesIn(judged).find(code => code.length === code_length && !allowed.has(code))
-    if (code) return { matched: code, severity: "medium", metadata: { code } }
-    if (!own) return undefined
-    const matcher = own.matcher(judged.content)
-    // Each look may go through all of the text; so many invites are too many, whatever they are.
-    for (let looks = 1; matcher.find(); looks++) {
-      const matched = matcher.group() ?? ""
-      const code = (matcher.groupCount() > 0 ? matcher.group(1) : null) ?? matched
-      if (looks > mostInvites || !allowed.has(code)) return { matched, severity: "medium", metadata: { code } }
-    }
-    return undefined
+    return code ? { matched: code, severity: "medium", metadata: { code } } : undefined
   }
 }
 

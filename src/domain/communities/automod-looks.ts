@@ -1,4 +1,4 @@
-import type { Judged } from "./automod.ts"
+import type { Judged } from "./automod-match.ts"
 
 /**
  * What a look at a message finds, made when the first rule asks for it. A hundred rules of one type

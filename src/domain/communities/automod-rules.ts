@@ -10,20 +10,21 @@ import {
 import { fail, type ErrorCode } from "../../contract/core/errors.ts"
 import { limits } from "../../contract/core/limits.ts"
 import { listedHost } from "./automod-links.ts"
-import { compiledPattern, folded } from "./automod-text.ts"
+import { folded } from "./automod-text.ts"
+import { hasPattern, type Measured } from "./automod-texts.ts"
 
 /**
  * What a rule may contain, beyond its schema. The check takes a while, so a route makes it before
- * the turn.
+ * the turn; that of patterns is made by a thread.
  */
 
 export const isRuleType = (name: string): name is AutomodRuleType =>
   (automodRuleTypes as readonly string[]).includes(name)
 
-/** The config with its defaults; an error names the faulty field. */
+/** The config with its defaults; an error names the faulty field. Nobody has looked into its patterns yet. */
 export function checkedConfig(type: AutomodRuleType, given: unknown): AutomodRule["config"] {
   const config = checked("invalid_automod_config", automodConfigs[type], given, "config")
-  sizeOf(type, config)
+  lookInto(type, config)
   return config as AutomodRule["config"]
 }
 
@@ -36,7 +37,7 @@ export function checkedActions(given: readonly unknown[]): AutomodAction[] {
   })
 }
 
-/** Whether the rules of a server are not more than it may have together. */
+/** Whether the rules of a server, which were measured, are not more than it may have together. */
 export function isWithinBounds(rules: readonly AutomodRule[]): boolean {
   const { rulesPerServer, bytesPerServer, patternSizePerServer } = limits.automod
   const sum = (of: (rule: AutomodRule) => number) => rules.reduce((total, rule) => total + of(rule), 0)
@@ -47,12 +48,27 @@ export function isWithinBounds(rules: readonly AutomodRule[]): boolean {
   )
 }
 
-/** The instructions of a rule's patterns; rules are replaced, never changed. */
-const sizes = new WeakMap<object, number>()
-function patternSizeOf({ rule_type, config }: AutomodRule): number {
-  const size = sizes.get(config) ?? sizeOf(rule_type, config)
-  sizes.set(config, size)
-  return size
+/** By the config of the rule: rules are replaced, never changed. */
+const measured = new WeakMap<object, Measured>()
+
+/** Rules with patterns that nobody has measured. */
+export const unmeasured = (rules: readonly AutomodRule[]): readonly AutomodRule[] =>
+  rules.filter(rule => hasPattern(rule) && !measured.has(rule.config))
+
+/** Keeps what a thread has found out about the patterns of rules. */
+export function noteMeasured(rules: readonly Pick<AutomodRule, "config">[], found: readonly Measured[]): void {
+  for (const [at, { config }] of rules.entries()) measured.set(config, found[at]!)
+}
+
+/** Refuses a pattern that was found to be none, or too large. */
+export function requireSoundPatterns({ config }: Pick<AutomodRule, "config">): void {
+  const found = measured.get(config)
+  if (typeof found === "object") throw faulty(found.fault)
+}
+
+function patternSizeOf({ config }: AutomodRule): number {
+  const size = measured.get(config) ?? 0
+  return typeof size === "number" ? size : 0
 }
 
 const encoder = new TextEncoder()
@@ -70,41 +86,17 @@ function checked(
   throw fail(code, { message: `Invalid ${[place, ...path.map(String)].join(".")}: ${message}` })
 }
 
-const faulty = (place: string, why: string) =>
-  fail("invalid_automod_config", { message: `Invalid config.${place}: ${why}` })
+const faulty = (fault: string) => fail("invalid_automod_config", { message: `Invalid config.${fault}` })
 
-/** What a schema cannot say. @returns the instructions of its patterns */
-function sizeOf(type: AutomodRuleType, config: unknown): number {
-  switch (type) {
-    case "keyword": {
-      const { keywords } = config as AutomodConfig<"keyword">
-      for (const [at, word] of keywords.entries())
-        if (folded(word).trim() === "") throw faulty(`keywords.${at}`, "nothing of it would be seen")
-      return 0
-    }
-    case "regex":
-      return (config as AutomodConfig<"regex">).patterns.reduce(
-        (sum, { pattern, ...flags }, at) => sum + patternSize(`patterns.${at}.pattern`, pattern, flags),
-        0,
-      )
-    case "invite_links": {
-      const { pattern } = config as AutomodConfig<"invite_links">
-      return pattern === null ? 0 : patternSize("pattern", pattern, { case_sensitive: false, multiline: false })
-    }
-    case "external_links":
-      for (const list of ["whitelist", "blacklist"] as const)
-        for (const [at, entry] of (config as AutomodConfig<"external_links">)[list].entries())
-          if (listedHost(entry) === undefined) throw faulty(`${list}.${at}`, "is no domain")
-      return 0
-    default:
-      return 0
+/** What a schema cannot say, but for the patterns. */
+function lookInto(type: AutomodRuleType, config: unknown): void {
+  if (type === "keyword") {
+    const { keywords } = config as AutomodConfig<"keyword">
+    for (const [at, word] of keywords.entries())
+      if (folded(word).trim() === "") throw faulty(`keywords.${at}: nothing of it would be seen`)
   }
-}
-
-function patternSize(place: string, pattern: string, flags: { case_sensitive: boolean; multiline: boolean }): number {
-  const compiled = compiledPattern(pattern, flags)
-  if (!compiled) throw faulty(place, "is no regular expression as RE2 knows them")
-  const size = compiled.programSize()
-  if (size > limits.automod.patternSize) throw faulty(place, "is too large when its repetitions are written out")
-  return size
+  if (type === "external_links")
+    for (const list of ["whitelist", "blacklist"] as const)
+      for (const [at, entry] of (config as AutomodConfig<"external_links">)[list].entries())
+        if (listedHost(entry) === undefined) throw faulty(`${list}.${at}: is no domain`)
 }

@@ -1,21 +1,12 @@
 import type { AutomodConfig } from "../../contract/communities/automod.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
-import type { Matcher } from "./automod.ts"
+import type { Matcher, RecentPost } from "./automod-match.ts"
 import { perMessage } from "./automod-looks.ts"
 import { folded } from "./automod-text.ts"
 
 /** How much of a text is compared with others. */
 const compared = 500
-
-/** What a server's home remembers of a message for as long as the next may be too much. */
-export interface RecentPost {
-  readonly id: Snowflake
-  /** Unix milliseconds. */
-  readonly at: number
-  /** The beginning of its text, folded. */
-  readonly text: string
-}
 
 export const recentPost = (id: Snowflake, at: number, content: string): RecentPost => ({
   id,

@@ -1,13 +1,12 @@
-import { RE2JS } from "re2js"
 import type { AutomodConfig, Severity } from "../../contract/communities/automod.ts"
 import { severities } from "../../contract/communities/automod.ts"
 import { codePoints } from "../../contract/core/fields.ts"
-import type { Matcher } from "./automod.ts"
+import type { Matcher } from "./automod-match.ts"
 import { perMessage } from "./automod-looks.ts"
 
 /**
- * The rules that look at nothing but the text. Each takes time in proportion to its length,
- * whatever stands in it.
+ * The rules without patterns that look at nothing but the text. Each takes time in proportion to its
+ * length, whatever stands in it.
  */
 
 /** More marks than any script puts on a letter: to order many of them takes time by the square. */
@@ -75,16 +74,18 @@ const [exact, anyCase] = [looksAt(true), looksAt(false)]
 
 /**
  * All keywords at once, after Aho and Corasick: one step for each character of a text, however many
- * keywords there are.
+ * keywords there are. Its nodes stand in typed arrays: the longest lists of a server have 250,000.
  */
 class KeywordTree {
-  readonly #next = new Map<number, number>()
-  readonly #fallback: number[] = [0]
+  /** From a node by a character to the next: a hash table of three numbers each, 0 in the third: free. */
+  readonly #steps: Int32Array
+  readonly #mask: number
+  readonly #fallback: Int32Array
   /** The keyword that ends at a node, and the nearest shorter ending below it; -1: none. */
-  readonly #ends: number[] = [-1]
-  readonly #shorter: number[] = [-1]
+  readonly #ends: Int32Array
+  readonly #shorter: Int32Array
   /** The highest rank of what ends at a node or below it. */
-  readonly #best: number[] = [-1]
+  readonly #best: Int32Array
   readonly #lengths: number[]
   readonly #ranks: readonly number[]
 
@@ -92,22 +93,31 @@ class KeywordTree {
   constructor(words: readonly string[], ranks: readonly number[]) {
     this.#lengths = words.map(word => word.length)
     this.#ranks = ranks
-    const children: number[][] = [[]]
-    const unitOf: number[] = [0]
+    const most = 1 + this.#lengths.reduce((sum, length) => sum + length, 0)
+    const places = 2 ** Math.ceil(Math.log2(2 * most))
+    this.#mask = places - 1
+    this.#steps = new Int32Array(3 * places)
+    this.#fallback = new Int32Array(most)
+    this.#ends = new Int32Array(most).fill(-1)
+    this.#shorter = new Int32Array(most).fill(-1)
+    this.#best = new Int32Array(most).fill(-1)
+    const [parentOf, unitOf] = [new Int32Array(most), new Uint16Array(most)]
+    const depthOf = new Uint16Array(most)
+    let nodes = 1
     for (const [index, word] of words.entries()) {
       let node = 0
       for (let i = 0; i < word.length; i++) {
         const unit = word.charCodeAt(i)
-        let child = this.#step(node, unit)
-        if (child === undefined) {
-          child = this.#ends.push(-1) - 1
-          this.#fallback.push(0)
-          this.#shorter.push(-1)
-          this.#best.push(-1)
-          children.push([])
-          unitOf.push(unit)
-          children[node]!.push(child)
-          this.#next.set(node * 65_536 + unit, child)
+        const place = this.#placeOf(node, unit)
+        let child = this.#steps[place + 2]!
+        if (child === 0) {
+          child = nodes++
+          this.#steps[place] = node
+          this.#steps[place + 1] = unit
+          this.#steps[place + 2] = child
+          parentOf[child] = node
+          unitOf[child] = unit
+          depthOf[child] = i + 1
         }
         node = child
       }
@@ -115,20 +125,13 @@ class KeywordTree {
       if (known === -1 || ranks[known]! < ranks[index]!) this.#ends[node] = index
     }
     // Nodes by their depth: what a node falls back to is known before it.
-    for (let level = children[0]!, isFirst = true; level.length > 0; isFirst = false) {
-      const deeper: number[] = []
-      for (const node of level) {
-        const back = this.#fallback[node]!
-        this.#shorter[node] = this.#ends[back] === -1 ? this.#shorter[back]! : back
-        if (back === 0) this.#shorter[node] = -1
-        this.#best[node] = Math.max(ranks[this.#ends[node]!] ?? -1, this.#best[this.#shorter[node]] ?? -1)
-        for (const child of children[node]!) {
-          this.#fallback[child] = this.#after(back, unitOf[child]!)
-          deeper.push(child)
-        }
-      }
-      if (isFirst) for (const child of deeper) this.#fallback[child] = this.#after(0, unitOf[child]!)
-      level = deeper
+    for (const node of byDepth(depthOf.subarray(0, nodes))) {
+      if (node === 0) continue
+      const parent = parentOf[node]!
+      const back = parent === 0 ? 0 : this.#after(this.#fallback[parent]!, unitOf[node]!)
+      this.#fallback[node] = back
+      this.#shorter[node] = back === 0 ? -1 : this.#ends[back] === -1 ? this.#shorter[back]! : back
+      this.#best[node] = Math.max(ranks[this.#ends[node]!] ?? -1, this.#best[this.#shorter[node]] ?? -1)
     }
   }
 
@@ -157,17 +160,33 @@ class KeywordTree {
     return found
   }
 
-  #step(node: number, unit: number): number | undefined {
-    return this.#next.get(node * 65_536 + unit)
+  /** Where the step from a node by a character stands, or would stand. */
+  #placeOf(node: number, unit: number): number {
+    const steps = this.#steps
+    let at = (Math.imul(node, 0x9e3779b1) ^ Math.imul(unit, 0x85ebca6b)) >>> 7
+    for (; ; at++) {
+      const place = 3 * (at & this.#mask)
+      if (steps[place + 2] === 0 || (steps[place] === node && steps[place + 1] === unit)) return place
+    }
   }
 
   #after(from: number, unit: number): number {
     for (let node = from; ; node = this.#fallback[node]!) {
-      const next = this.#step(node, unit)
-      if (next !== undefined) return next
+      const next = this.#steps[this.#placeOf(node, unit) + 2]!
+      if (next !== 0) return next
       if (node === 0) return 0
     }
   }
+}
+
+/** The indexes of numbers, by the number. */
+function byDepth(depths: Readonly<Uint16Array>): Int32Array {
+  const starts = new Int32Array(depths.reduce((most, depth) => Math.max(most, depth), 0) + 2)
+  for (const depth of depths) starts[depth + 1]!++
+  for (let depth = 1; depth < starts.length; depth++) starts[depth]! += starts[depth - 1]!
+  const order = new Int32Array(depths.length)
+  for (const [index, depth] of depths.entries()) order[starts[depth]!++] = index
+  return order
 }
 
 export function keyword(config: AutomodConfig<"keyword">): Matcher {
@@ -186,39 +205,6 @@ export function keyword(config: AutomodConfig<"keyword">): Matcher {
     if (found === -1) return undefined
     const matched = keywords[found]!
     return { matched, severity: severityOf(matched) }
-  }
-}
-
-/**
- * Undefined when it is no pattern. Matching takes time in proportion to its size and the text's
- * length.
- */
-export function compiledPattern(
-  pattern: string,
-  flags: { case_sensitive: boolean; multiline: boolean },
-): RE2JS | undefined {
-  try {
-    return RE2JS.compile(
-      pattern,
-      (flags.case_sensitive ? 0 : RE2JS.CASE_INSENSITIVE) | (flags.multiline ? RE2JS.MULTILINE : 0),
-    )
-  } catch {
-    return undefined
-  }
-}
-
-export function regex({ patterns }: AutomodConfig<"regex">): Matcher {
-  const compiled = patterns.flatMap(({ pattern, name, severity, ...flags }) => {
-    const expression = compiledPattern(pattern, flags)
-    return expression ? [{ expression, name, severity }] : []
-  })
-  return ({ content }) => {
-    for (const { expression, name, severity } of compiled) {
-      const matcher = expression.matcher(content)
-      if (matcher.find())
-        return { matched: matcher.group() ?? "", severity, ...(name !== "" && { metadata: { pattern: name } }) }
-    }
-    return undefined
   }
 }
 
@@ -255,7 +241,25 @@ const customEmoji = /<a?:\w{2,32}:\d{1,20}>/g
 const anyEmoji = /\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3/u
 /** Signs that a grapheme of them alone is text. */
 const textSign = /^[\u00a9\u00ae\u2122]$/
-const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" })
+const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" })
+
+/** Going from grapheme to grapheme takes time by the square of the length, so it is done piece by piece. */
+const pieceLength = 500
+
+/** The graphemes of a text. The last one of a piece may go on in the next. */
+export function* graphemesOf(text: string): Generator<string> {
+  let length = pieceLength
+  for (let from = 0; from < text.length;) {
+    const found = Array.from(segmenter.segment(text.slice(from, from + length)), ({ segment }) => segment)
+    const isEnd = from + length >= text.length
+    if (!isEnd) found.pop()
+    yield* found
+    if (isEnd) return
+    // One grapheme is as long as the piece.
+    length = found.length === 0 ? 2 * length : pieceLength
+    for (const { length: taken } of found) from += taken
+  }
+}
 
 const pictograph = /\p{Extended_Pictographic}/gu
 /** Of a sequence that somebody's emoji are made of; `v` is needed to know whole sequences. */
@@ -281,7 +285,7 @@ const emojiIn = perMessage(({ content }) => {
   let unicode = 0
   let others = 0
   if (custom > 0 || anyEmoji.test(text))
-    for (const { segment } of graphemes.segment(text))
+    for (const segment of graphemesOf(text))
       if (anyEmoji.test(segment) && !textSign.test(segment)) unicode += emojiOf(segment)
       else if (segment.trim() !== "") others++
   return { custom, unicode, others }

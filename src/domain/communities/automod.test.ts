@@ -10,9 +10,18 @@ import {
 import { Failure } from "../../contract/core/errors.ts"
 import { codePoints } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
-import { consequencesOf, excerpt, inOrder, judge, type Broken, type Judged } from "./automod.ts"
-import { checkedActions, checkedConfig, isWithinBounds } from "./automod-rules.ts"
-import { recentPost, withPost, type RecentPost } from "./automod-spam.ts"
+import { consequencesOf, excerpt, inOrder, judge as judgeInTurn, type Broken, type Verdict } from "./automod.ts"
+import type { Judged, RecentPost } from "./automod-match.ts"
+import {
+  checkedActions,
+  checkedConfig,
+  isWithinBounds,
+  noteMeasured,
+  requireSoundPatterns,
+  unmeasured,
+} from "./automod-rules.ts"
+import { recentPost, withPost } from "./automod-spam.ts"
+import { compiledRule, hasPattern, judgeText, measuredPatterns } from "./automod-texts.ts"
 
 const loneSurrogate = /\p{Surrogate}/u
 
@@ -49,6 +58,15 @@ const said = (content: string, more: Partial<Judged> = {}): Judged => ({
   now,
   ...more,
 })
+/** What rules make of a message, with what is judged outside of the turn. */
+function judge(rules: readonly AutomodRule[], judged: Judged): Pick<Verdict, "broken" | "unasked"> {
+  const first = judgeInTurn(rules, judged)
+  const verdicts = judgeText(judged, first.unread.map(compiledRule))
+  const known = new Map(first.unread.map(({ config }, at) => [config, verdicts[at]!]))
+  const { broken, unasked, unread } = known.size === 0 ? first : judgeInTurn(rules, { ...judged, verdicts: known })
+  expect(unread).toEqual([])
+  return { broken, unasked }
+}
 /** What a text breaks of a rule. */
 const found = (of: AutomodRule, content: string, more: Partial<Judged> = {}): Broken | undefined =>
   judge([of], said(content, more)).broken[0]
@@ -526,7 +544,13 @@ test("a rule that is written is looked into: every fault has a name, defaults ar
     }
     return undefined
   }
-  const config = (type: AutomodRuleType, given: unknown) => refused(() => checkedConfig(type, given))
+  const config = (type: AutomodRuleType, given: unknown) =>
+    refused(() => {
+      const rule = { rule_type: type, config: checkedConfig(type, given) }
+      if (!hasPattern(rule)) return
+      noteMeasured([rule], [measuredPatterns(rule)])
+      requireSoundPatterns(rule)
+    })
   const wrong: [AutomodRuleType, unknown][] = [
     ["keyword", {}],
     ["keyword", { keywords: [] }],
@@ -589,7 +613,11 @@ test("the rules of a server are bounded together", () => {
   const long = { keywords: Array.from({ length: 1000 }, (_, at) => `${at}`.padEnd(100, "x")) }
   expect([isWithinBounds(many(2, long)), isWithinBounds(many(3, long))]).toEqual([true, false])
   const large = { patterns: [{ pattern: "x{120}" }] }
-  expect([isWithinBounds(many(2, large, "regex")), isWithinBounds(many(3, large, "regex"))]).toEqual([true, false])
+  const patterns = many(3, large, "regex")
+  expect(unmeasured(patterns)).toEqual(patterns)
+  noteMeasured(patterns, patterns.map(measuredPatterns))
+  expect(unmeasured(patterns)).toEqual([])
+  expect([isWithinBounds(patterns.slice(1)), isWithinBounds(patterns)]).toEqual([true, false])
 })
 
 test("what a match says besides is bounded, however long the code or the host", () => {

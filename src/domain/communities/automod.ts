@@ -5,50 +5,12 @@ import type {
   AutomodRule,
   AutomodRuleType,
   ClassifierBackend,
-  Severity,
+  UnjudgedReason,
 } from "../../contract/communities/automod.ts"
-import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
-import { externalLinks, inviteLinks } from "./automod-links.ts"
-import { messageSpam, type RecentPost } from "./automod-spam.ts"
-import { capsPercentage, keyword, massEmoji, mentionSpam, regex, repeatedChars } from "./automod-text.ts"
-
-/**
- * What a classifier thinks of a text: by category, from 0 to 1. Null: it was asked and said nothing
- * usable.
- */
-export type Scores = Readonly<Record<string, number>> | null
-
-/** A message that a user sends, or the new form of one that they edit. */
-export interface Judged {
-  /** All that it says. */
-  readonly content: string
-  /**
-   * Its text alone, which is compared with others, and which nothing beside it makes better;
-   * undefined: that is all of it.
-   */
-  readonly text?: string | undefined
-  readonly channel_id: Snowflake
-  /** The author's roles; from their membership. */
-  readonly roles: readonly Snowflake[]
-  /** The message that this is to become the text of; undefined: it is a new one. */
-  readonly edited?: Snowflake | undefined
-  /** The author's latest in the channel, the oldest first. */
-  readonly recent: readonly RecentPost[]
-  /** Classifiers that can be asked. */
-  readonly classifiers: readonly ClassifierBackend[]
-  readonly scores: Readonly<Partial<Record<ClassifierBackend, Scores>>>
-  /** Unix milliseconds. */
-  readonly now: number
-}
-
-/** Why a message breaks a rule. */
-export interface Match {
-  readonly matched: string
-  readonly severity: Severity
-  readonly metadata?: Readonly<Record<string, unknown>>
-}
-export type Matcher = (judged: Judged) => Match | undefined
+import { isUnjudged, type Judged, type Match, type Matcher } from "./automod-match.ts"
+import { messageSpam } from "./automod-spam.ts"
+import { notForTurn, textMatcher } from "./automod-texts.ts"
 
 export interface Broken extends Match {
   readonly rule: AutomodRule
@@ -59,19 +21,10 @@ export interface Verdict {
   readonly broken: readonly Broken[]
   /** Not empty: nothing is decided before these were asked. */
   readonly unasked: readonly ClassifierBackend[]
-}
-
-const matchers: { readonly [T in AutomodRuleType]: (config: AutomodConfig<T>) => Matcher } = {
-  keyword,
-  regex,
-  mention_spam: mentionSpam,
-  message_spam: messageSpam,
-  invite_links: inviteLinks,
-  mass_emoji: massEmoji,
-  caps_percentage: capsPercentage,
-  repeated_chars: repeatedChars,
-  external_links: externalLinks,
-  ai_moderation: aiModeration,
+  /** Not empty: nothing is decided before the text was judged by these, outside of the turn. */
+  readonly unread: readonly AutomodRule[]
+  /** Rules that count as not broken, because nobody knows. */
+  readonly unjudged: readonly { readonly rule: AutomodRule; readonly reason: UnjudgedReason }[]
 }
 
 /** Rules are replaced, never changed: what was made of one is good for as long as it is there. */
@@ -80,8 +33,12 @@ function matcherOf(rule: AutomodRule): Matcher {
   let matcher = made.get(rule)
   if (!matcher) {
     // The config was checked when the rule was written.
-    const make = matchers[rule.rule_type] as (config: unknown) => Matcher
-    matcher = make(rule.config)
+    matcher =
+      rule.rule_type === "message_spam"
+        ? messageSpam(rule.config as AutomodConfig<"message_spam">)
+        : rule.rule_type === "ai_moderation"
+          ? aiModeration(rule.config as AutomodConfig<"ai_moderation">)
+          : textMatcher(rule)!
     made.set(rule, matcher)
   }
   return matcher
@@ -103,21 +60,39 @@ export const isAbout = (rule: AutomodRule, { channel_id, roles }: Pick<Judged, "
  */
 export function judge(rules: readonly AutomodRule[], judged: Judged): Verdict {
   const broken: Broken[] = []
-  const { text, content } = judged
-  const alone = text === undefined || text === content ? undefined : { ...judged, content: text }
+  const unjudged: { rule: AutomodRule; reason: UnjudgedReason }[] = []
+  const { text, content, verdicts } = judged
+  const whole =
+    text === undefined || text === content
+      ? judged
+      : { ...judged, alone: { ...judged, content: text, text: undefined } }
+  let unread: readonly AutomodRule[] | undefined
+  const nothing = { broken: [], unasked: [], unread: [], unjudged: [] }
   for (const rule of rules) {
     if (!isAbout(rule, judged)) continue
     if (isUnasked(rule, judged)) {
       const others = rules.filter(other => isAbout(other, judged) && isUnasked(other, judged))
-      return { broken: [], unasked: [...new Set(others.map(backendOf))] }
+      return { ...nothing, unasked: [...new Set(others.map(backendOf))] }
     }
-    const matcher = matcherOf(rule)
-    const match = matcher(judged) ?? (alone && matcher(alone))
-    if (!match) continue
-    broken.push({ rule, ...match, ...(match.metadata && { metadata: bounded(match.metadata) }) })
+    let verdict = verdicts?.get(rule.config)
+    if (verdict === undefined) {
+      unread ??= notForTurn(
+        rules.filter(other => isAbout(other, judged) && !verdicts?.has(other.config)),
+        content.length,
+      )
+      if (!unread.includes(rule)) verdict = matcherOf(rule)(whole) ?? null
+      else if (judged.isLast) verdict = { unjudged: "rules_changed" }
+      else return { ...nothing, unread }
+    }
+    if (verdict === null) continue
+    if (isUnjudged(verdict)) {
+      unjudged.push({ rule, reason: verdict.unjudged })
+      continue
+    }
+    broken.push({ rule, ...verdict, ...(verdict.metadata && { metadata: bounded(verdict.metadata) }) })
     if (!rule.check_all) break
   }
-  return { broken, unasked: [] }
+  return { broken, unasked: [], unread: [], unjudged }
 }
 
 const backendOf = (rule: AutomodRule) => (rule.config as AutomodConfig<"ai_moderation">).backend

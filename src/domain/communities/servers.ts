@@ -18,7 +18,7 @@ import { Facts } from "../core/facts.ts"
  */
 export interface ServerState {
   id: Snowflake
-  /** Whose conversation it is; null: a server. */
+  /** The participants of a conversation; null: it is a server. */
   participants: readonly Snowflake[] | null
   name: string
   description: string | null
@@ -39,11 +39,12 @@ export interface ServerState {
    * never changed.
    */
   automod: readonly AutomodRule[]
-  /** Who is in a voice channel, whole. */
+  /** Everybody who is in a voice channel. */
   voice: Map<Snowflake, VoiceState>
   deleted: boolean
   /**
-   * What subjects remember: members, messages and the like, only as far as commands needed them.
+   * What the subjects keep in memory: members, messages and the like, only those that commands
+   * needed.
    */
   readonly facts: Facts
 }
@@ -79,7 +80,7 @@ export interface MemberState {
   since_id?: Snowflake | null
 }
 
-/** Until when somebody is timed out, in Unix seconds, and why. */
+/** The end of a member's time-out in Unix seconds, and its reason. */
 export type TimeoutState = Pick<MemberState, "timeout_reason"> & { timeout_until: number }
 
 export interface BanState {
@@ -174,7 +175,7 @@ export const roleObject = (server: { readonly id: string }, role: Readonly<RoleS
   is_default: role.id === server.id,
 })
 
-/** Somebody who just came in. */
+/** A user who has just joined. */
 export const newMember = (user_id: string, joined_at: number): MemberState => ({
   user_id,
   joined_at,
@@ -199,7 +200,7 @@ export const memberObject = (
   roles: shownRoles(server, member.roles),
   joined_at: member.joined_at,
   badges: [...user.badges],
-  bot: Boolean(user.bot),
+  bot: user.bot,
   timeout_until: member.timeout_until,
   timeout_reason: member.timeout_reason,
 })
@@ -213,10 +214,10 @@ export const shownRoles = (
   roles: readonly string[],
 ): string[] => [server.id, ...roles.filter(role => server.roles.has(role))]
 
-/** A home of channels that remembers nothing yet. */
+/** A new state of a home of channels, with nothing in memory yet. */
 export function newServerState(parts: {
   server: Server
-  /** Of a conversation outside servers. */
+  /** For a conversation outside servers. */
   participants?: ServerState["participants"]
   roles: Map<Snowflake, RoleState>
   channels: Map<Snowflake, ChannelState>

@@ -5,6 +5,8 @@ import {
   formatAddress,
   limitedAddress,
   parseAddress,
+  prefix48,
+  prefix56,
   trustedProxies,
 } from "./client-address.ts"
 
@@ -49,6 +51,32 @@ test("limits count an IPv6 client by its /64", () => {
   expect(key("2001:db8:1:2:3:4:5:6")).toBe(key("2001:db8:1:2:ffff::1"))
   expect(key("2001:db8:1:2::1")).not.toBe(key("2001:db8:1:3::1"))
   expect(key("192.0.2.1")).toBe("192.0.2.1")
+})
+
+test("around a /64 there is a /56 and a /48; an IPv4 address has neither, however it is written", () => {
+  const wider = (text: string) => {
+    const limited = limitedAddress(parseAddress(text)!)
+    return [prefix56(limited), prefix48(limited)]
+  }
+  const same = (one: string, other: string) => wider(one).map((prefix, i) => prefix === wider(other)[i])
+  for (const group of ["0", "7", "ab", "abc", "abcd", "ff00"]) {
+    const first = parseInt(group, 16) & 0xff00
+    const within = (first | 0xff).toString(16)
+    const beyond = (first ^ 0x100).toString(16)
+    expect(same(`2001:db8:1:${group}::1`, `2001:db8:1:${within}:5::9`)).toEqual([true, true])
+    expect(same(`2001:db8:1:${group}::1`, `2001:db8:1:${beyond}::1`)).toEqual([false, true])
+    expect(same(`2001:db8:1:${group}::1`, `2001:db8:2:${group}::1`)).toEqual([false, false])
+  }
+  expect(same("::", "0:0:0:ff::")).toEqual([true, true])
+  expect(same("::", "0:0:1::")).toEqual([false, false])
+  for (const text of ["192.0.2.1", "::ffff:192.0.2.1", "0:0:0:0:0:ffff:c000:201"])
+    expect(wider(text)).toEqual([undefined, undefined])
+  // No prefix is another's key, and none is an address.
+  const limited = ["2001:db8:1:2::", "2001:db8:1:200::", "2001:db8:1::", "2001:db8::"].map(text =>
+    limitedAddress(parseAddress(text)!),
+  )
+  const keys = limited.flatMap(one => [one, prefix56(one)!, prefix48(one)!])
+  expect(new Set(keys).size).toBe(4 + 3 + 2)
 })
 
 test("X-Forwarded-For is believed only from trusted proxies, hop by hop from the end", () => {

@@ -72,6 +72,24 @@ export function limitedAddress(address: Address): string {
   return `${group(address, 0)}:${group(address, 2)}:${group(address, 4)}:${group(address, 6)}::/64`
 }
 
+const suffix = "::/64"
+
+/**
+ * The /56 around what `limitedAddress` said of an IPv6 address, as a key that no other kind of
+ * address has; undefined for IPv4. It and `prefix48` cut the text and read nothing anew.
+ */
+export const prefix56 = (limited: string): string | undefined =>
+  limited.endsWith(suffix)
+    ? limited.slice(0, Math.max(thirdColon(limited), limited.length - suffix.length - 2))
+    : undefined
+
+/** The /48 around an IPv6 address, as `prefix56`. */
+export const prefix48 = (limited: string): string | undefined =>
+  limited.endsWith(suffix) ? limited.slice(0, thirdColon(limited) - 1) : undefined
+
+/** Where the fourth group begins. */
+const thirdColon = (limited: string) => limited.indexOf(":", limited.indexOf(":", limited.indexOf(":") + 1) + 1) + 1
+
 /** An address with all its bits, or a range; what lies behind the prefix is zero. */
 export interface AddressRange {
   readonly network: Address

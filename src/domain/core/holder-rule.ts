@@ -1,6 +1,7 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Permission } from "../../contract/core/permissions.ts"
 import type { Override } from "./overrides.ts"
+import { includes } from "./permission-masks.ts"
 import { everyoneHolds, type AccessRules } from "./permissions.ts"
 
 /**
@@ -24,18 +25,18 @@ export function holderRule(server: AccessRules, overrides: readonly Override[], 
   const rolesWith = (name: Permission) =>
     [...server.roles].flatMap(([id, { permissions }]) => (id !== server.id && permissions.has(name) ? [id] : []))
   const saying = (side: "allow" | "deny") => {
-    const targets = overrides.filter(one => one[side].includes(permission) && one.target_id !== server.id)
+    const targets = overrides.filter(one => includes(one[side], permission) && one.target_id !== server.id)
     const of = (type: Override["type"]) => targets.flatMap(one => (one.type === type ? [one.target_id] : []))
     return { roles: of("role").filter(role => server.roles.has(role)), members: of("member") }
   }
   const everyone = overrides.find(({ type, target_id }) => type === "role" && target_id === server.id)
-  const isSaid = everyone !== undefined && (everyone.allow.includes(permission) || everyone.deny.includes(permission))
+  const isSaid = everyone !== undefined && (includes(everyone.allow, permission) || includes(everyone.deny, permission))
   return {
     owner_id: server.owner_id,
     administrators: rolesWith("administrator"),
     allowed: saying("allow"),
     denied: saying("deny"),
-    isGranted: isSaid ? everyone.allow.includes(permission) : everyoneHolds(server, permission),
+    isGranted: isSaid ? includes(everyone.allow, permission) : everyoneHolds(server, permission),
     granting: isSaid ? [] : rolesWith(permission),
   }
 }
@@ -43,4 +44,4 @@ export function holderRule(server: AccessRules, overrides: readonly Override[], 
 /** Whether every member holds it, so that nobody need be counted. */
 export const isHeldByAll = (server: AccessRules, overrides: readonly Override[], permission: Permission): boolean =>
   everyoneHolds(server, "administrator") ||
-  (everyoneHolds(server, permission) && !overrides.some(({ deny }) => deny.includes(permission)))
+  (everyoneHolds(server, permission) && !overrides.some(({ deny }) => includes(deny, permission)))

@@ -33,22 +33,29 @@ export interface LogItem {
   readonly s: number
   readonly header: LogHeader
   readonly data: string
+  /** Of header and data, in UTF-8. */
   readonly bytes: number
 }
 
+const lastOf = (id: string): number => Number(id.slice(0, id.indexOf("-")))
+
+/** The position of the first piece of an entry. */
+export const firstOf = (id: string, fields: number): number => lastOf(id) - fields / 2 + 1
+
 /** The pieces of one stream entry: the entry's id is the position of its last piece. */
 export function itemsOf(id: string, fields: readonly string[]): LogItem[] {
-  const last = Number(id.slice(0, id.indexOf("-")))
+  const first = firstOf(id, fields.length)
   const count = fields.length / 2
   const items: LogItem[] = []
   for (let i = 0; i < count; i++) {
     const header = fields[2 * i]!
     const data = fields[2 * i + 1]!
     items.push({
-      s: last - count + 1 + i,
+      s: first + i,
       header: JSON.parse(header) as LogHeader,
       data,
-      bytes: header.length + data.length,
+      // Headers hold ids and names of ours only: ASCII.
+      bytes: header.length + Buffer.byteLength(data),
     })
   }
   return items

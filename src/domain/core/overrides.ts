@@ -1,10 +1,10 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
-import type { Permission } from "../../contract/core/permissions.ts"
+import type { PermissionMask } from "./permission-masks.ts"
 
 /** What one channel allows or denies a role or a member beside what they have in the server. */
 export interface Override {
   readonly target_id: Snowflake
   readonly type: "role" | "member"
-  readonly allow: readonly Permission[]
-  readonly deny: readonly Permission[]
+  readonly allow: PermissionMask
+  readonly deny: PermissionMask
 }

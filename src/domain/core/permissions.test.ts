@@ -2,6 +2,7 @@ import fc from "fast-check"
 import { expect, test } from "vitest"
 import { aliasNames, permissionNames, type Permission } from "../../contract/core/permissions.ts"
 import type { Override } from "./overrides.ts"
+import { maskOf, namesIn } from "./permission-masks.ts"
 import {
   holds,
   holdsIn,
@@ -15,6 +16,7 @@ import {
 
 const few: Permission[] = ["channels.view", "messages.send", "roles.manage", "administrator"]
 const some = fc.uniqueArray(fc.constantFrom(...few), { maxLength: 3 })
+const masks = some.map(maskOf)
 const roleIds = ["1", "10", "11", "12"]
 const users = ["90", "91", "92"]
 
@@ -39,10 +41,10 @@ const override: fc.Arbitrary<Override> = fc.oneof(
   fc.record({
     type: fc.constant("role" as const),
     target_id: fc.constantFrom(...roleIds, "13"),
-    allow: some,
-    deny: some,
+    allow: masks,
+    deny: masks,
   }),
-  fc.record({ type: fc.constant("member" as const), target_id: fc.constantFrom(...users), allow: some, deny: some }),
+  fc.record({ type: fc.constant("member" as const), target_id: fc.constantFrom(...users), allow: masks, deny: masks }),
 )
 const overrides = fc.uniqueArray(override, { maxLength: 5, selector: ({ target_id }) => target_id })
 const permission = fc.constantFrom(...few)
@@ -70,8 +72,8 @@ function layered(server: Parameters<typeof holds>[0], all: readonly Override[], 
     all.filter(({ type, target_id }) => type === "member" && target_id === member.user_id),
   ]
   for (const layer of layers) {
-    for (const name of layer.flatMap(({ deny }) => deny)) held.delete(name)
-    for (const name of layer.flatMap(({ allow }) => allow)) held.add(name)
+    for (const name of layer.flatMap(({ deny }) => namesIn(deny))) held.delete(name)
+    for (const name of layer.flatMap(({ allow }) => namesIn(allow))) held.add(name)
   }
   return held
 }
@@ -100,7 +102,7 @@ test("nobody grants what they do not hold; what was granted before is no grant",
 test("whatever an override newly lets somebody do is named", () => {
   const base = fc.constantFrom("role" as const).map(type => ({ type, target_id: "10" }))
   fc.assert(
-    fc.property(server, base, fc.tuple(some, some), fc.tuple(some, some), (server, base, [a, d], [allow, deny]) => {
+    fc.property(server, base, fc.tuple(masks, masks), fc.tuple(masks, masks), (server, base, [a, d], [allow, deny]) => {
       const before: Override = { ...base, allow: a, deny: d }
       const after: Override = { ...base, allow, deny }
       const holder = { user_id: "91", roles: ["10"] }
@@ -153,6 +155,11 @@ test("the map of a member says of every name what they hold then", () => {
   expect(map("91", [], 6)).toEqual(["channels.manage", "channels.view", "server.view", "channel.create"])
   // It is over.
   expect(map("91", [], 5)).toContain("message.send")
-  const muted: Override = { target_id: "1", type: "role", allow: ["voice.speak"], deny: ["messages.send"] }
+  const muted: Override = {
+    target_id: "1",
+    type: "role",
+    allow: maskOf(["voice.speak"]),
+    deny: maskOf(["messages.send"]),
+  }
   expect(map("91", [muted])).toEqual("channels.manage channels.view voice.speak server.view channel.create".split(" "))
 })

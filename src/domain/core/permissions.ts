@@ -7,6 +7,7 @@ import {
   type Permission,
 } from "../../contract/core/permissions.ts"
 import type { Override } from "./overrides.ts"
+import { includes, namesIn, type PermissionMask } from "./permission-masks.ts"
 
 /** What a decision about permissions needs of a server. `@everyone` has the server's own id. */
 export interface AccessRules {
@@ -40,12 +41,14 @@ export const grantedAtCreation: ReadonlySet<Permission> = new Set(
  * grant together.
  */
 export function holds(server: AccessRules, member: Holder, permission: Permission): boolean {
-  if (member.user_id === server.owner_id) return true
-  const grants = (role: Snowflake) => {
-    const held = server.roles.get(role)?.permissions
-    return held !== undefined && (held.has(permission) || held.has("administrator"))
-  }
-  return grants(server.id) || member.roles.some(grants)
+  if (member.user_id === server.owner_id || grants(server, server.id, permission)) return true
+  for (const role of member.roles) if (grants(server, role, permission)) return true
+  return false
+}
+
+function grants(server: AccessRules, role: Snowflake, permission: Permission): boolean {
+  const held = server.roles.get(role)?.permissions
+  return held !== undefined && (held.has(permission) || held.has("administrator"))
 }
 
 /**
@@ -65,7 +68,7 @@ export function holdsIn(
   let ofRoles: boolean | undefined
   let own: boolean | undefined
   for (const override of overrides) {
-    const says = override.allow.includes(permission) ? true : override.deny.includes(permission) ? false : undefined
+    const says = includes(override.allow, permission) ? true : includes(override.deny, permission) ? false : undefined
     if (says === undefined) continue
     if (override.type === "member") {
       if (override.target_id === member.user_id) own = says
@@ -159,10 +162,13 @@ export const without = (overrides: readonly Override[], target: Snowflake): read
 
 /** What a change of an override lets its target do that it forbade or did not allow before. */
 export function loosened(before: Override | undefined, after: Override | undefined): Permission[] {
-  const allowed = (after?.allow ?? []).filter(permission => !before?.allow.includes(permission))
-  const freed = (before?.deny ?? []).filter(permission => !after?.deny.includes(permission))
+  const allowed = onlyIn(after?.allow, before?.allow)
+  const freed = onlyIn(before?.deny, after?.deny)
   return [...new Set([...allowed, ...freed])]
 }
+
+const onlyIn = (one: PermissionMask = 0, other: PermissionMask = 0): Permission[] =>
+  namesIn(one).filter(permission => !includes(other, permission))
 
 /**
  * What the roles of a server are numbered after one of them was put above so many others;

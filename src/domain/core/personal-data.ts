@@ -15,6 +15,8 @@ export interface PersonalTable {
   readonly key: Readonly<Record<string, "bigint" | "integer" | "text" | "inet">>
   /** Columns that an export gives. */
   readonly given: readonly string[]
+  /** What an export gives in place of values that say nothing to a person. */
+  readonly givenAs?: Readonly<Record<string, (value: unknown) => unknown>>
   /** Columns that it does not give. */
   readonly leftOut?: Readonly<Record<string, string>>
   /** Keys that it does not give of columns that hold JSON. */

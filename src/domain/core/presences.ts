@@ -48,12 +48,12 @@ export interface Regard {
 }
 
 /** In portions with at most so many homes, as far as one change has no more. */
-export function inPortions(changes: readonly PresenceChange[], homesTogether: number): PresenceChange[][] {
+export function inPortions(changes: readonly PresenceChange[], homeBatchSize: number): PresenceChange[][] {
   const portions: PresenceChange[][] = []
   let size = Infinity
   for (const change of changes) {
     const mine = change.homes.length + change.except.length
-    if (size + mine > homesTogether) {
+    if (size + mine > homeBatchSize) {
       portions.push([])
       size = 0
     }

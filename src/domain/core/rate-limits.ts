@@ -19,7 +19,7 @@ export interface RateLimitOverride {
 const unlisted = { burst: 0, algorithm: "sliding", scope: "route" } as const
 
 /** A sliding window is a list of moments, and each request looks through it. */
-const mostInSlidingWindow = 10_000
+const maxSlidingRequests = 10_000
 
 const isCommon = (label: string): label is keyof RateLimits["common"] => Object.hasOwn(commonRateLimits, label)
 
@@ -59,8 +59,8 @@ function changed(before: Omit<RateLimit, "requests" | "seconds">, override: Rate
 }
 
 function problemOf({ algorithm, requests, burst, caps = [] }: RateLimit): string | undefined {
-  if (algorithm === "sliding" && requests + burst > mostInSlidingWindow)
-    return `a sliding window holds at most ${mostInSlidingWindow} requests; take another algorithm`
+  if (algorithm === "sliding" && requests + burst > maxSlidingRequests)
+    return `a sliding window holds at most ${maxSlidingRequests} requests; take another algorithm`
   if (new Set(caps.map(({ seconds }) => seconds)).size < caps.length) return "two caps of the same length"
   return undefined
 }

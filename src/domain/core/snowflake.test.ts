@@ -4,11 +4,13 @@ import {
   compareIds,
   epochMs,
   firstIdAt,
+  highestId,
   idOf,
   markOf,
   msOf,
   nextMark,
   secondsOf,
+  sequenceOf,
   shardCount,
   shardOf,
   type IdMark,
@@ -31,6 +33,48 @@ test("an id says its shard and when it was made", () => {
       expect(BigInt(id)).toBeLessThan(2n ** 63n)
     }),
   )
+})
+
+test("numbers make of any id of 64 bits what its bits say", () => {
+  const anyId = fc.oneof(
+    fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }),
+    // A clock that stands before the epoch, as in tests.
+    fc.bigInt({ min: -(2n ** 62n), max: 0n }),
+    // Few bits as well, and those around a change of length or of unit.
+    fc.tuple(fc.integer({ min: 0, max: 62 }), fc.integer({ min: -2, max: 2 })).map(([bit, by]) => {
+      const near = 2n ** BigInt(bit) + BigInt(by)
+      return near < 0n ? 0n : near
+    }),
+    fc.tuple(fc.integer({ min: 0, max: 18 }), fc.integer({ min: -2, max: 2 })).map(([digit, by]) => {
+      const near = 10n ** BigInt(digit) + BigInt(by)
+      return near < 0n ? 0n : near
+    }),
+  )
+  fc.assert(
+    fc.property(anyId, bits => {
+      const id = bits.toString()
+      expect(shardOf(id)).toBe(Number((bits >> 12n) & 1023n))
+      expect(msOf(id)).toBe(Number(bits >> 22n) + epochMs)
+      expect(sequenceOf(id)).toBe(Number(bits & 4095n))
+      expect(idOf(shardOf(id), markOf(id))).toBe(id)
+      const ms = Number(bits >> 22n) + epochMs
+      // As PostgreSQL's driver hands out small ones.
+      if (bits >= 0n && bits < 10n ** 14n) {
+        const number = Number(bits) as unknown as string
+        expect([shardOf(number), msOf(number), sequenceOf(number)]).toEqual([shardOf(id), msOf(id), sequenceOf(id)])
+      }
+      if (bits >= 0n) expect(firstIdAt(ms + 0.5)).toBe(((bits >> 22n) << 22n).toString())
+    }),
+    { numRuns: 2_000 },
+  )
+  expect(msOf(highestId)).toBe(Number((2n ** 63n - 1n) >> 22n) + epochMs)
+})
+
+test("what is no id is not taken for one", () => {
+  for (const text of ["1.5", "12a", "x".repeat(19), "a123456789012"]) {
+    expect(() => shardOf(text)).toThrow(SyntaxError)
+    expect(() => msOf(text)).toThrow(SyntaxError)
+  }
 })
 
 test("SHARD1: ids of a shard rise strictly whatever the clock does", () => {

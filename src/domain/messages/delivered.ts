@@ -1,5 +1,5 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
-import { placeOf } from "./read-state.ts"
+import { orderOf } from "./read-state.ts"
 
 /**
  * Eight bytes each, the highest first: a member's id, when they joined, and how far they have
@@ -54,7 +54,7 @@ export class Receivers {
 
   /** How many have received a message, without its author. */
   countOf({ id, author_id }: { readonly id: Snowflake; readonly author_id: Snowflake }): number {
-    const place = placeOf(id)
+    const place = orderOf(id)
     // A member who joined later is above it in both.
     const count = from(this.#upTos, place) - from(this.#sinces, place + 1)
     const author = this.#placeOf(author_id)

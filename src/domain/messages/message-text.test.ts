@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { endOf, headOf, isPlain, type ReadBy } from "./message-text.ts"
+import { endOf, headOf, isPlain, newMessageTexts, type ReadBy } from "./message-text.ts"
 import { messageObject, type MessageState } from "./messages.ts"
 
 const id = fc.bigInt({ min: 1n, max: 2n ** 63n - 1n }).map(String)
@@ -36,6 +36,7 @@ const plain: fc.Arbitrary<MessageState> = fc.record(
       "server_id",
       "author_id",
       "author_username",
+      "author_bot",
       "author_badges",
       "content",
       "edited_at",
@@ -60,4 +61,22 @@ test("a plain message in words is its object in JSON", () => {
       expect(JSON.parse(headOf(message) + endOf(seen))).toEqual(JSON.parse(JSON.stringify({ ...object, ...seen })))
     }),
   )
+})
+
+test("a new message in words is its object in JSON, for everybody and for its author", () => {
+  fc.assert(
+    fc.property(plain, message => {
+      const seenBy = (reader: string | null) =>
+        JSON.parse(JSON.stringify(messageObject(message, { reader, linkTo: file => file, now: 0 }))) as unknown
+      const { forAll, forAuthor } = newMessageTexts(message)!
+      expect(JSON.parse(forAll)).toEqual(seenBy(null))
+      expect(JSON.parse(forAuthor)).toEqual(seenBy(message.author_id))
+    }),
+  )
+})
+
+test("a message with more than text and embeds is none in words", () => {
+  const [message] = fc.sample(plain, 1)
+  const reactions = [{ emoji: "x", count: 1 }] as never
+  expect(newMessageTexts({ ...message!, reactions })).toBeUndefined()
 })

@@ -31,11 +31,27 @@ export function headOf(message: Readonly<MessageState>): string {
 }
 
 /** What goes behind a `headOf`. */
-export const endOf = ({ status, delivery_count, read_count, read, read_by }: ReadBy): string =>
-  JSON.stringify({ status, delivery_count, read_count, read, read_by }).slice(1)
+export function endOf({ status, delivery_count, read_count, read, read_by }: ReadBy): string {
+  return JSON.stringify({ status, delivery_count, read_count, read, read_by }).slice(1)
+}
+
+/** A new message is nobody's to have received or read but its author's. */
+const untold: Omit<ReadBy, "read"> = { status: "sent", delivery_count: 0, read_count: 0, read_by: [] }
+const endForAll = endOf({ ...untold, read: false })
+const endForAuthor = endOf({ ...untold, read: true })
+
+/**
+ * A new message in JSON, where it is plain: as everybody is told of it, and as its author is
+ * answered. It is written once for both.
+ */
+export function newMessageTexts(message: Readonly<MessageState>): { forAll: string; forAuthor: string } | undefined {
+  if (!isPlain(message)) return undefined
+  const head = headOf(message)
+  return { forAll: head + endForAll, forAuthor: head + endForAuthor }
+}
 
 const quoted = (id: string | null) => (id === null ? "null" : `"${id}"`)
-const furtherFields = (fields: object) => {
+function furtherFields(fields: object): string {
   const text = JSON.stringify(fields).slice(1, -1)
   return text && `,${text}`
 }

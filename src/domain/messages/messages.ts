@@ -16,8 +16,7 @@ export interface MessageState {
   server_id: Snowflake | null
   author_id: Snowflake
   author_username: string
-  /** Homes that woke in the version before do not know it. */
-  author_bot?: boolean
+  author_bot: boolean
   author_badges: readonly string[]
   content: string | null
   edited_at: number | null
@@ -27,8 +26,7 @@ export interface MessageState {
   pinned_at?: number | null
   deleted?: boolean
   /**
-   * Of what a webhook sent, with the name and the picture of that moment; its author is the
-   * webhook.
+   * For a message of a webhook: the name and the picture at that moment. The webhook is its author.
    */
   webhook_id?: Snowflake | null
   webhook_name?: string | null
@@ -69,7 +67,7 @@ export function messageObject(
     reply_to_id: message.reply_to_id,
     attachments: (message.attachments ?? []).map(({ file, ...shown }) => ({ ...shown, url: linkTo(file) })),
     embeds: message.embeds ? [...message.embeds] : [],
-    ...flagsOf(message),
+    pinned: isPinned(message),
     status: "sent",
     delivery_count: 0,
     read_count: 0,
@@ -85,62 +83,60 @@ export function messageObject(
   return shown
 }
 
-/** Of which the flags of a message are made. */
+/** The facts that the flags of a message are made of. */
 export type FlagFields = Pick<MessageState, "pinned_at">
 
 /** What is true or false of a message, for every reader: fields of its object, and facts of the search index. */
-export const flagsOf = (message: Readonly<FlagFields>): Pick<Message, "pinned"> => ({
-  pinned: Boolean(message.pinned_at),
-})
+export const flagsOf = (message: Readonly<FlagFields>): Pick<Message, "pinned"> => ({ pinned: isPinned(message) })
 
-/** A webhook is no account, and so none of a bot. */
-export const isByBot = ({ author_bot = false, webhook_id }: Readonly<MessageState>): boolean =>
-  author_bot && !webhook_id
+const isPinned = ({ pinned_at }: Readonly<FlagFields>): boolean => Boolean(pinned_at)
+
+/** A webhook is not an account, so it is not a bot. */
+export const isByBot = ({ author_bot, webhook_id }: Readonly<MessageState>): boolean => author_bot && !webhook_id
 
 export function avatarOf(message: Readonly<MessageState>): string | null {
   if (message.webhook_id) return message.webhook_avatar_url ?? null
   return message.author_bot ? null : avatarPath(message.author_id)
 }
 
-/** A message of somebody's as it begins, at a moment in Unix milliseconds. */
+/**
+ * A new message of a user. `now`: Unix milliseconds. Every one has the same keys in the same order:
+ * code that has seen one knows where to look in the next.
+ */
 export function newMessage(
   { channel_id, server_id }: Pick<MessageState, "channel_id" | "server_id">,
   author: Readonly<Actor>,
-  {
-    content = "",
-    reply_to_id,
-    nonce,
-    files,
-    embeds = [],
-    poll,
-  }: {
+  shown: {
     readonly content?: string | undefined
     readonly reply_to_id?: Snowflake | undefined
     readonly nonce?: string | undefined
-    readonly files: readonly Readonly<UploadFacts>[]
     readonly embeds?: readonly unknown[] | undefined
     readonly poll?: PollInput | undefined
   },
-  { now, newId }: { now: number; newId: () => Snowflake },
+  files: readonly Readonly<UploadFacts>[],
+  moment: { readonly now: number; readonly newId: () => Snowflake },
 ): MessageState {
+  const { content, embeds, poll } = shown
   return {
-    id: newId(),
+    id: moment.newId(),
     channel_id,
     server_id,
     author_id: author.id,
-    ...named(author),
-    content: content === "" ? null : content,
+    author_username: author.username,
+    author_bot: author.bot,
+    author_badges: author.badges,
+    content: content === undefined || content === "" ? null : content,
     edited_at: null,
-    reply_to_id: reply_to_id ?? null,
-    nonce: nonce ?? null,
-    ...(files.length > 0 && { attachments: files.map(file => ({ id: newId(), ...file })) }),
-    ...(embeds.length > 0 && { embeds }),
-    ...(poll && { poll: newPoll(poll, author.id, { now, newId }) }),
+    reply_to_id: shown.reply_to_id ?? null,
+    nonce: shown.nonce ?? null,
+    embeds: embeds === undefined || embeds.length === 0 ? null : embeds,
+    attachments: files.length === 0 ? null : files.map(file => ({ id: moment.newId(), ...file })),
+    poll: poll ? newPoll(poll, author.id, moment) : null,
   }
 }
 
 /** An author with the name in their messages. */
-export const named = ({ username, bot = false, badges }: Readonly<Actor>) => ({
+export const named = ({ username, bot, badges }: Readonly<Actor>) => ({
   author_username: username,
   author_bot: bot,
   author_badges: badges,
@@ -154,7 +150,7 @@ export const withAuthor = (
 
 const isBlank = (content: string) => content.trim() === ""
 
-/** Why there would be nothing to see in a message; undefined: there is something. */
+/** The refusal of a message with nothing to see; undefined: there is something to see. */
 export function nothingIn({
   content = "",
   attachments = [],
@@ -181,7 +177,7 @@ function holdsAnything(embed: unknown): boolean {
   return false
 }
 
-/** All that a message says, for those who judge texts; what leads somewhere is read, too. */
+/** All texts of a message, for auto-moderation: addresses of links count as text. */
 export const wordsOf = ({
   content,
   embeds,
@@ -192,8 +188,10 @@ export const wordsOf = ({
   readonly embeds?: readonly unknown[] | null | undefined
   readonly attachments?: readonly { readonly filename: string }[] | null | undefined
   readonly poll?: Pick<PollInput, "question" | "options"> | null | undefined
-}): string =>
-  [
+}): string => {
+  // Most messages have nothing but their text.
+  if (!embeds?.length && !attachments?.length && !poll) return content
+  return [
     content,
     ...((embeds ?? []) as readonly Embed[]).flatMap(embed => [
       ...embedTexts(embed),
@@ -204,3 +202,4 @@ export const wordsOf = ({
   ]
     .filter(part => part !== "")
     .join("\n")
+}

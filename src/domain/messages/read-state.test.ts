@@ -3,7 +3,7 @@ import {
   beginningOf,
   countReaders,
   noteReader,
-  placeOf,
+  orderOf,
   readerOf,
   readersOf,
   readOn,
@@ -18,8 +18,8 @@ const id = (place: number) => idOf(7, { ms: epochMs + Math.floor(place / 4096), 
 
 test("places of one home's ids are exact and in the order of the ids", () => {
   const last = (2 ** 41 - 1) * 4096 + 4095
-  for (const place of [0, 1, 4095, 4096, 12_345_678, last - 1, last]) expect(placeOf(id(place))).toBe(place)
-  expect(placeOf("0")).toBe(0)
+  for (const place of [0, 1, 4095, 4096, 12_345_678, last - 1, last]) expect(orderOf(id(place))).toBe(place)
+  expect(orderOf("0")).toBe(0)
 })
 
 test("a member begins where they joined; one who never acknowledged begins there, too", () => {
@@ -45,8 +45,8 @@ test("counts and names equal those of a loop over all readers, after every chang
   const read = (user: string) => {
     const { state, shown } = facts.get(user) ?? { state: null, shown: new Set<number>() }
     // Now and then somebody was away, or does not show it.
-    const beginning = id(state ? (random(5) === 0 ? placeOf(state.message_id) + random(20) : 0) : random(300))
-    const from = placeOf(readUpTo(state, beginning))
+    const beginning = id(state ? (random(5) === 0 ? orderOf(state.message_id) + random(20) : 0) : random(300))
+    const from = orderOf(readUpTo(state, beginning))
     const upto = from + random(30)
     const isShown = random(3) > 0
     if (upto > from) {

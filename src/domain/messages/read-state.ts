@@ -1,6 +1,6 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
-import { compareIds, firstIdAt } from "../core/snowflake.ts"
+import { compareIds, epochMs, firstIdAt, msOf, sequenceOf } from "../core/snowflake.ts"
 import { firstNotBelow } from "../../std/sorted-search.ts"
 
 /**
@@ -18,7 +18,7 @@ export interface ReadState {
   gaps: readonly Snowflake[]
 }
 
-/** What stands between somebody's position and a message. */
+/** What lies between a user's position and a message. */
 export interface AckRange {
   readonly isThere: boolean
   /** Messages of others after the position, up to that message. */
@@ -41,10 +41,10 @@ export const readUpTo = (state: ReadState | null | undefined, beginning: Snowfla
   state ? laterId(state.message_id, beginning) : beginning
 
 /**
- * Of more gaps than these the two oldest become one: what was shown between them is hidden then,
- * rather than anything hidden shown.
+ * Beyond this number of gaps the two oldest are merged: what was shown between them becomes hidden.
+ * Nothing hidden becomes shown.
  */
-const mostGaps = 16
+const maxGaps = 16
 
 /**
  * A user reads on, past where they were. Others never see what lies between what they see and where
@@ -63,22 +63,21 @@ export function readOn(
     since_id,
     message_id,
     visible_id: message_id,
-    gaps: all.length > 2 * mostGaps ? [all[0]!, ...all.slice(3)] : all,
+    gaps: all.length > 2 * maxGaps ? [all[0]!, ...all.slice(3)] : all,
   }
 }
 
 /**
- * An id without its shard, as a number: ids of one home compare like their places. Milliseconds
- * have 41 bits until 2093, and a double holds 53 exactly.
+ * An id without its shard, as a number: these numbers compare as the ids of one home do.
+ * Milliseconds have 41 bits until 2093, and a double holds 53 exactly.
  */
-export function placeOf(id: Snowflake): number {
-  const bits = BigInt(id)
-  return Number(bits >> 22n) * 4096 + Number(bits & 4095n)
+export function orderOf(id: Snowflake): number {
+  return (msOf(id) - epochMs) * 4096 + sequenceOf(id)
 }
 
 /**
- * Somebody whom others see to have read something of a channel: what lies in (`since`, `visible`]
- * and in none of the gaps.
+ * A user whom others see to have read something of a channel: what lies in (`since`, `visible`] and
+ * in none of the gaps.
  */
 export interface Reader {
   readonly user: Snowflake
@@ -87,22 +86,22 @@ export interface Reader {
   readonly gaps: readonly number[]
 }
 
-/** Whom the others see to have read something of a channel. */
+/** The users whom others see to have read something of a channel. */
 export interface Readers {
   readonly byUser: Map<Snowflake, Reader>
-  /** By how far they have read, and then by user. */
+  /** Sorted by how far they have read, then by user. */
   readonly ordered: Reader[]
-  /** How far they have read, in order: what is searched most lies together. */
+  /** How far they have read, sorted, in an array of its own: it is searched most often. */
   readonly ends: number[]
-  /** Where their reading began, in order. */
+  /** Where their reading began, sorted. */
   readonly beginnings: number[]
   /**
-   * Where gaps of theirs begin, in order, and where they end. A message lies in as many as have
-   * begun before it and not ended.
+   * Where their gaps begin, sorted, and where they end. A message lies in those gaps that begin
+   * before it and do not end before it.
    */
   readonly gapBeginnings: number[]
   readonly gapEnds: number[]
-  /** Whether everything that the home has decided is in it: what was loaded may be from before. */
+  /** Whether it contains everything that the home has decided: what was loaded may be older. */
   readonly isCurrent: boolean
 }
 
@@ -114,8 +113,8 @@ export function readerOf(
   user: Snowflake,
   { since_id, visible_id, gaps }: Readonly<Omit<ReadState, "message_id">>,
 ): Reader | undefined {
-  const [since, visible] = [placeOf(since_id), placeOf(visible_id)]
-  return visible > since ? { user, since, visible, gaps: gaps.map(placeOf) } : undefined
+  const [since, visible] = [orderOf(since_id), orderOf(visible_id)]
+  return visible > since ? { user, since, visible, gaps: gaps.map(orderOf) } : undefined
 }
 
 const beginningsOf = ({ gaps }: Reader) => gaps.filter((_, i) => i % 2 === 0)
@@ -159,7 +158,7 @@ export function noteReader(
   exchange(gapEnds, before ? endsOf(before) : [], endsOf(reader))
 }
 
-/** Takes values out of those in order, and puts others in. */
+/** Removes values from a sorted array and adds others. */
 function exchange(all: number[], out: readonly number[], into: readonly number[]): void {
   const place = (value: number) => firstNotBelow(all.length, i => all[i]! < value)
   for (const value of out) if (!into.includes(value)) all.splice(place(value), 1)
@@ -189,7 +188,7 @@ export function countReaders(
 ): number {
   const { byUser, ends, beginnings, gapBeginnings, gapEnds } = readers
   if (ends.length === 0) return 0
-  const place = placeOf(message)
+  const place = orderOf(message)
   const began = firstNotBelow(beginnings.length, i => beginnings[i]! < place)
   const ended = firstNotBelow(ends.length, i => ends[i]! < place)
   const hidden =
@@ -200,19 +199,19 @@ export function countReaders(
 }
 
 /**
- * So many of those who have read furthest are looked at for the names of a message's readers: twice
+ * How many of those who have read furthest are checked for the names of a message's readers: twice
  * as many as are named.
  */
 const lookedAt = 2 * limits.readersNamed
 
-/** Who has read a message, at most so many: those who have read furthest. */
+/** The users who have read a message, up to a number: those who have read furthest. */
 export function someReaders(
   { ordered }: { ordered: readonly Reader[] },
   message: Snowflake,
   author: Snowflake,
   most: number,
 ): Snowflake[] {
-  const place = placeOf(message)
+  const place = orderOf(message)
   const found: Snowflake[] = []
   for (let i = ordered.length - 1; i >= Math.max(0, ordered.length - lookedAt) && found.length < most; i--) {
     const reader = ordered[i]!

@@ -120,6 +120,29 @@ const source = (content: string): SearchSource => ({
   participants: null,
 })
 
+test("a text of ASCII becomes what it becomes beside other letters", () => {
+  const ascii = fc.string({ unit: "binary-ascii", maxLength: 300 })
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        ascii,
+        ascii.map(text => text.repeat(40)),
+      ),
+      fc.integer({ min: 1, max: 9_000 }),
+      (text, from) => {
+        expect(foldedText(text) + "é").toBe(foldedText(`${text}é`))
+        const beside = tokensOf(`${text} é`, from)
+        expect(tokensOf(text, from)).toEqual(beside.slice(0, -1))
+      },
+    ),
+    { numRuns: 500 },
+  )
+})
+
+test("a text of ASCII has as many words as another", () => {
+  expect(tokensOf("ab ".repeat(9_000))).toHaveLength(tokensOf("äb ".repeat(9_000)).length)
+})
+
 test("a message becomes its words with their places, and its facts", () => {
   const message: SearchSource = {
     ...source("hi <@12> https://x.example hi"),

@@ -14,10 +14,15 @@ const lengthOf = (level: number): number => each ** level
 const stretchAt = (level: number, unit: number): string =>
   `:t${level}${Math.floor(unit / lengthOf(level)).toString(16)}`
 
+/** Those of the message before: messages come in the order of time. */
+let last: { readonly unit: number; readonly stretches: readonly string[] } = { unit: -1, stretches: [] }
+
 /** The stretches that a message was sent in. */
-export const stretchesOf = (id: Snowflake): string[] => {
+export const stretchesOf = (id: Snowflake): readonly string[] => {
   const unit = unitOf(BigInt(id))
-  return Array.from({ length: levels }, (_, level) => stretchAt(level, unit))
+  if (last.unit !== unit)
+    last = { unit, stretches: Array.from({ length: levels }, (_, level) => stretchAt(level, unit)) }
+  return last.stretches
 }
 
 /** @returns the longest stretch that begins or ends at a place and is no longer than so much */

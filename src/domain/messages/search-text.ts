@@ -16,11 +16,18 @@ import { append } from "../../std/multi-map.ts"
 const accents = /[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u064b-\u065f\u0670]/g
 const lettersWithout: Readonly<Record<string, string>> = { ø: "o", ł: "l", đ: "d", æ: "ae", œ: "oe", ð: "d", þ: "th" }
 
+/**
+ * A text of ASCII, as most are, has one form, no marks and no run without blanks: what is done with
+ * it is a small part of what others need, with the same outcome.
+ */
+const isAscii = (text: string): boolean => !/[^\0-\x7f]/.test(text)
+
 /** Up and down again: so `ß` and `SS`, `ς` and `σ`, `ſ` and `s`, `ı` and `I` are the same. */
 const caseless = (text: string): string => text.toUpperCase().toLowerCase().replaceAll("ς", "σ")
 
 /** A text for substrings, without the case of its letters, accents kept. */
-export const foldedText = (text: string): string => caseless(text.normalize("NFC")).replaceAll("i\u0307", "i")
+export const foldedText = (text: string): string =>
+  isAscii(text) ? text.toLowerCase() : caseless(text.normalize("NFC")).replaceAll("i\u0307", "i")
 
 const foldedWord = (text: string): string =>
   caseless(text.normalize("NFKD").replace(accents, ""))
@@ -42,7 +49,7 @@ const inRun = new RegExp(`^(?=[\\p{L}\\p{M}])[${unspaced}]`, "u")
 /** Longer words count by their beginnings. */
 const longestWord = 64
 /** Beyond so many words a message is not looked at; the database has no places for them either. */
-const mostWords = 8_000
+const maxWords = 8_000
 /** Between two texts of one message, so that no phrase reaches across. */
 const gap = 16
 
@@ -54,12 +61,23 @@ export interface Token {
 }
 
 /** The words of a text in order, the first at `from`. */
-export function tokensOf(text: string, from = 1): Token[] {
+export const tokensOf = (text: string, from = 1): Token[] =>
+  isAscii(text) ? asciiTokens(text.toLowerCase(), from) : tokensOfAny(text, from)
+
+function asciiTokens(text: string, from: number): Token[] {
+  const tokens: Token[] = []
+  const found = /[a-z0-9]+/g
+  for (let match = found.exec(text); match && tokens.length < maxWords; match = found.exec(text))
+    tokens.push({ word: match[0].slice(0, longestWord), place: from + tokens.length, isLast: false })
+  return tokens
+}
+
+function tokensOfAny(text: string, from: number): Token[] {
   const tokens: Token[] = []
   let place = from
   for (const [found] of foldedWord(text).matchAll(words)) {
     for (const [, run, plain] of found.matchAll(runs)) {
-      if (tokens.length >= mostWords) return tokens
+      if (tokens.length >= maxWords) return tokens
       if (plain !== undefined) {
         tokens.push({ word: shortened(plain), place: place++, isLast: false })
         continue
@@ -158,9 +176,11 @@ function factsOf(message: SearchSource): Set<string> {
   ])
   if (message.server_id !== null) facts.add(factOf.server(message.server_id))
   for (const user of message.participants ?? []) facts.add(factOf.participant(user))
-  for (const [, id] of (message.content ?? "").matchAll(/<@!?([1-9]\d{0,18})>/g)) facts.add(factOf.mention(id!))
+  const content = message.content ?? ""
+  if (content.includes("<@"))
+    for (const [, id] of content.matchAll(/<@!?([1-9]\d{0,18})>/g)) facts.add(factOf.mention(id!))
   for (const [flag, isSet] of Object.entries(flagsOf(message))) if (isSet) facts.add(factOf.flag(flag))
-  if (/https?:\/\/\S/i.test(message.content ?? "")) facts.add(factOf.has("link"))
+  if (content.includes("://") && /https?:\/\/\S/i.test(content)) facts.add(factOf.has("link"))
   const embeds = (message.embeds ?? []).map(embed => (embed ?? {}) as EmbedTexts)
   if (embeds.length > 0) facts.add(factOf.has("embed"))
   for (const embed of embeds) {
@@ -181,7 +201,7 @@ function factsOf(message: SearchSource): Set<string> {
 export function wordsOf(message: SearchSource): Map<string, number[]> {
   const places = new Map<string, number[]>()
   let from = 1
-  let left = mostWords
+  let left = maxWords
   for (const text of textsOf(message)) {
     const tokens = tokensOf(text, from).slice(0, left)
     left -= tokens.length
@@ -202,7 +222,8 @@ export function vectorText(
   for (const [word, places] of words) {
     placed.push(`'${word}':${places.slice(0, 255).join(",")}`)
     for (const stem of stemsOf(word)) if (stem !== word) bare.add(factOf.stem(stem))
-    if (inRun.test(word)) for (const character of word) bare.add(factOf.character(character))
+    if (word.charCodeAt(0) > 0x7f && inRun.test(word))
+      for (const character of word) bare.add(factOf.character(character))
   }
   return [...placed, ...[...bare].map(fact => `'${fact}'`)].join(" ")
 }

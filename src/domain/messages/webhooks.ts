@@ -9,6 +9,10 @@ export interface WebhookState {
   server_id: Snowflake
   channel_id: Snowflake
   creator_id: Snowflake
+  /** Who was given the token last: the creator, or the user who renewed it. It sends by their right. */
+  holder_id: Snowflake
+  /** They were kicked since they were given it. */
+  holder_kicked: boolean
   name: string
   avatar_url: string | null
   /** SHA-256 of the token's secret, in hex. */

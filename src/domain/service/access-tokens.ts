@@ -19,9 +19,9 @@ export interface AccessToken {
 }
 
 /** More are not kept: each is told to an application by hand. */
-export const mostAccessTokens = 1_000
+export const maxAccessTokens = 1_000
 /** More ranges of one token are not kept. */
-export const mostScopes = 100
+export const maxScopes = 100
 
 export type AccessVerdict =
   | { readonly isOpen: true; readonly outside?: string }

@@ -1,7 +1,7 @@
 import { addressOf, isWithin, masked, parseRange, type Address, type AddressRange } from "../core/client-address.ts"
 
 /** More are not kept: an operator who needs more needs a firewall. */
-export const mostBlocks = 10_000
+export const maxBlocks = 10_000
 
 const loopback: readonly AddressRange[] = [parseRange("127.0.0.0/8")!, parseRange("::1")!]
 

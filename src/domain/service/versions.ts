@@ -19,12 +19,6 @@ export function parseVersion(text: string): VersionParts | undefined {
   }
 }
 
-/** Whether a client says a version before `oldest`. What is no version says nothing. */
-export function isOlder(said: unknown, oldest: string): boolean {
-  const [client, least] = [typeof said === "string" ? parseVersion(said) : undefined, parseVersion(oldest)]
-  return client !== undefined && least !== undefined && compareVersions(client, least) < 0
-}
-
 /** Below 0 when `a` is older: stage, then major, then minor, then build. */
 export const compareVersions = (a: VersionParts, b: VersionParts): number =>
   stages.indexOf(a.stage) - stages.indexOf(b.stage) || a.major - b.major || a.minor - b.minor || a.build - b.build

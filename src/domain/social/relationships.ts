@@ -69,8 +69,8 @@ type Refusal = Extract<
 const isFull = (counts: RelationshipCounts, status: RelationshipStatus) =>
   counts[status] >= limits.relationshipsOfAStatus
 
-const befriended = (room: BothCounts, now: number): View | Refusal => {
-  if (isFull(room.mine, "friend") || isFull(room.theirs, "friend")) return "relationship_limit"
+const befriended = (counts: BothCounts, now: number): View | Refusal => {
+  if (isFull(counts.mine, "friend") || isFull(counts.theirs, "friend")) return "relationship_limit"
   const friend: Side = { status: "friend", message: null, created_at: now }
   return { mine: friend, theirs: friend }
 }
@@ -79,21 +79,21 @@ const befriended = (room: BothCounts, now: number): View | Refusal => {
 export function requested(
   { mine, theirs }: View,
   message: string | null,
-  room: BothCounts,
+  counts: BothCounts,
   now: number,
 ): View | Refusal {
   if (mine?.status === "blocked" || theirs?.status === "blocked") return "relationship_blocked"
-  if (mine?.status === "pending_incoming") return befriended(room, now)
+  if (mine?.status === "pending_incoming") return befriended(counts, now)
   if (mine) return "relationship_exists"
-  if (isFull(room.mine, "pending_outgoing") || isFull(room.theirs, "pending_incoming")) return "relationship_limit"
+  if (isFull(counts.mine, "pending_outgoing") || isFull(counts.theirs, "pending_incoming")) return "relationship_limit"
   return {
     mine: { status: "pending_outgoing", message: null, created_at: now },
     theirs: { status: "pending_incoming", message, created_at: now },
   }
 }
 
-export const accepted = ({ mine }: View, room: BothCounts, now: number): View | Refusal =>
-  mine?.status === "pending_incoming" ? befriended(room, now) : "friend_request_not_found"
+export const accepted = ({ mine }: View, counts: BothCounts, now: number): View | Refusal =>
+  mine?.status === "pending_incoming" ? befriended(counts, now) : "friend_request_not_found"
 
 /** Removes both sides, but a block only from the side of the user who made it. */
 export function removed({ mine, theirs }: View): View | Refusal {
@@ -104,9 +104,9 @@ export function removed({ mine, theirs }: View): View | Refusal {
 /** Whatever there was: one of the two is gone for good. */
 export const severed: View = { mine: null, theirs: null }
 
-export function blocked({ mine, theirs }: View, room: BothCounts, now: number): View | Refusal {
+export function blocked({ mine, theirs }: View, counts: BothCounts, now: number): View | Refusal {
   if (mine?.status === "blocked") return "already_blocked"
-  if (isFull(room.mine, "blocked")) return "relationship_limit"
+  if (isFull(counts.mine, "blocked")) return "relationship_limit"
   return {
     mine: { status: "blocked", message: null, created_at: now },
     theirs: theirs?.status === "blocked" ? theirs : null,

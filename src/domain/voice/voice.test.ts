@@ -126,13 +126,19 @@ const policy: VoicePolicy = {
 
 const hmac = (secret: string, text: string) => createHmac("sha1", secret).update(text).digest("base64")
 
+const inCall = { user: "7", isInCall: true, nowMs: 0 }
+
 describe("servers for a call", () => {
+  test("without a call only STUN: TURN relays at the operator's cost", () => {
+    const turning = { ...policy, voice_turn_urls: ["turn:t"], voice_turn_secret: "s" }
+    expect(iceServersFor(turning, { ...inCall, isInCall: false }, hmac)).toEqual([{ urls: ["stun:a"] }])
+  })
+
   test("TURN credentials are made with the secret, and end", () => {
     const urls = ["turn:t"]
     const [stun, turn] = iceServersFor(
       { ...policy, voice_turn_urls: urls, voice_turn_secret: "s" },
-      "7",
-      1_000_999,
+      { user: "7", isInCall: true, nowMs: 1_000_999 },
       hmac,
     )
     expect(stun).toEqual({ urls: ["stun:a"] })
@@ -143,9 +149,9 @@ describe("servers for a call", () => {
   test("without a secret the operator's own name and password, or none", () => {
     const turning = { ...policy, voice_stun_urls: [], voice_turn_urls: ["turn:t"] }
     const named = { ...turning, voice_turn_username: "u", voice_turn_credential: "c" }
-    expect(iceServersFor(named, "7", 0, hmac)).toEqual([{ urls: ["turn:t"], username: "u", credential: "c" }])
-    expect(iceServersFor(turning, "7", 0, hmac)).toEqual([{ urls: ["turn:t"] }])
-    expect(iceServersFor({ ...policy, voice_stun_urls: [] }, "7", 0, hmac)).toEqual([])
+    expect(iceServersFor(named, inCall, hmac)).toEqual([{ urls: ["turn:t"], username: "u", credential: "c" }])
+    expect(iceServersFor(turning, inCall, hmac)).toEqual([{ urls: ["turn:t"] }])
+    expect(iceServersFor({ ...policy, voice_stun_urls: [] }, inCall, hmac)).toEqual([])
   })
 
   test("the media server is told which room and who", () => {

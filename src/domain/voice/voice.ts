@@ -138,8 +138,11 @@ export function usedUpAt(allowance: number | null, usedOf: (day: number) => numb
   }
 }
 
-/** STUN and TURN servers that a user's clients are told of. */
-export type IceServersFor = (user: Snowflake) => IceServer[]
+/**
+ * STUN servers that a user's clients are told of, and with `call` TURN servers and credentials:
+ * those relay traffic at the operator's cost, so they are for users in a call.
+ */
+export type IceServersFor = (user: Snowflake, use: "call" | "discovery") => IceServer[]
 
 /**
  * TURN servers take a name that says when it ends, with a password that only who knows the secret
@@ -147,17 +150,16 @@ export type IceServersFor = (user: Snowflake) => IceServer[]
  */
 export function iceServersFor(
   policy: VoicePolicy,
-  user: Snowflake,
-  nowMs: number,
+  reader: { readonly user: Snowflake; readonly isInCall: boolean; readonly nowMs: number },
   hmac: (secret: string, text: string) => string,
 ): IceServer[] {
   const { voice_turn_secret, voice_turn_username, voice_turn_credential, voice_turn_ttl } = policy
   const servers: IceServer[] = []
   if (policy.voice_stun_urls.length > 0) servers.push({ urls: [...policy.voice_stun_urls] })
-  if (policy.voice_turn_urls.length === 0) return servers
+  if (policy.voice_turn_urls.length === 0 || !reader.isInCall) return servers
   const urls = [...policy.voice_turn_urls]
   if (voice_turn_secret !== undefined) {
-    const username = `${secondsAt(nowMs) + voice_turn_ttl}:${user}`
+    const username = `${secondsAt(reader.nowMs) + voice_turn_ttl}:${reader.user}`
     servers.push({
       urls,
       username,

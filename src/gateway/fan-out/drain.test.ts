@@ -30,7 +30,7 @@ test("connections that closed meanwhile are left out", async () => {
 })
 
 test("a drain spreads those who come back, and is over in time however many they are", () => {
-  const topology = { drainRate: 2_500, drainWithinMs: 8_000 }
+  const topology = { perSecond: 2_500, withinMs: 8_000 }
   expect(drainPauseMs(0, topology)).toBe(0)
   expect(drainPauseMs(batchSize, topology)).toBe(0)
   expect(drainPauseMs(batchSize + 1, topology)).toBe(100)

@@ -24,17 +24,17 @@ export async function forEachInBatches(
 
 export interface DrainTopology {
   /** Sessions per second that are sent to the other workers. */
-  readonly drainRate: number
+  readonly perSecond: number
   /** A drain is over after so many milliseconds, however many sessions there are. */
-  readonly drainWithinMs: number
+  readonly withinMs: number
 }
 
 /**
  * Milliseconds between two batches of a drain: time for the other workers to resume the sessions,
  * as far as the drain has time.
  */
-export function drainPauseMs(count: number, { drainRate, drainWithinMs }: DrainTopology): number {
+export function drainPauseMs(count: number, { perSecond, withinMs }: DrainTopology): number {
   const waves = Math.ceil(count / batchSize)
   if (waves <= 1) return 0
-  return Math.min((batchSize / drainRate) * 1000, drainWithinMs / (waves - 1))
+  return Math.min((batchSize / perSecond) * 1000, withinMs / (waves - 1))
 }

@@ -1,7 +1,7 @@
-import { fail } from "../../contract/core/errors.ts"
-import { inTurns } from "../../cluster/batches.ts"
+import { inTurns } from "../../std/batches.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Clock } from "../../std/clock.ts"
+import type { LogPlaces } from "../../cluster/delivery-log.ts"
 import type { RulesChange } from "../../domain/core/control.ts"
 import { shardOf } from "../../domain/core/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
@@ -9,20 +9,26 @@ import type { ServerOutline } from "../../storage/communities/servers.ts"
 import { ServerView } from "../state/server-view.ts"
 import { append } from "../../std/multi-map.ts"
 
+/** Up to which row logs hold everything of a home, and where they are; undefined: its owner does not say. */
+export interface Registered {
+  readonly row: number
+  readonly places: LogPlaces | undefined
+}
+
 export interface HomeSubscriptionsOptions {
   /**
    * Makes this worker's log take the events of homes of one shard.
-   * @returns the row from which it holds them
+   * @returns the row from which it holds them, and where the logs are that hold them
    */
-  readonly register: (shard: number, homes: readonly Snowflake[]) => Promise<number>
+  readonly register: (shard: number, homes: readonly Snowflake[]) => Promise<Registered>
   readonly release: (shard: number, homes: readonly Snowflake[]) => void
   /**
    * Releases users, and resolves once their shard's owner is known to have done it. Others see a
    * user online as long as a worker takes the user's events.
    */
   readonly releaseUsers: (shard: number, users: readonly Snowflake[]) => Promise<void>
-  readonly loadOutlines: (servers: readonly Snowflake[]) => Promise<ServerOutline[]>
-  readonly loadsAtOnce: number
+  /** Undefined: there is no such server. */
+  readonly loadOutline: (server: Snowflake) => Promise<ServerOutline | undefined>
   /** The worker's log can be read after this position, and not after an earlier one. */
   readonly oldest: () => number
   /** How long a home without sessions is kept. */
@@ -35,6 +41,11 @@ export interface HomeSubscriptionsOptions {
  * A user is kept for so long after their last session: long enough for one that comes back at once.
  */
 const usersKept = 500
+/**
+ * The same for a user whose session has moved, when its access session has ended: a resume that was
+ * let in before that may be under way.
+ */
+const endedKept = 3_000
 
 interface Held {
   readonly isUser: boolean
@@ -42,6 +53,8 @@ interface Held {
   unusedSince: number
   /** A user is kept until this moment at least. */
   keptUntil: number
+  /** The same, by access session whose session has moved. */
+  keptFor: Map<Snowflake, number> | undefined
   /** The registration that is under way. */
   registering: Promise<number> | undefined
   /**
@@ -62,7 +75,7 @@ export class HomeSubscriptions {
   /** Changes that came while a view was being loaded: the loaded view may lack them. */
   readonly #early = new Map<Snowflake, (readonly [change: RulesChange, row: number, at: number])[]>()
   /** Per shard: how to ask its owner. */
-  readonly #registering = new Map<number, (home: Snowflake) => Promise<number>>()
+  readonly #registering = new Map<number, (home: Snowflake) => Promise<Registered>>()
   /**
    * How many registrations of a home are under way. A release in the meantime would be undone by
    * them.
@@ -72,12 +85,8 @@ export class HomeSubscriptions {
   readonly #unused = new Set<Snowflake>()
   /** Releases under way: a session of the same user registers after them. */
   readonly #leaving = new Map<Snowflake, Promise<unknown>>()
-  /** Servers to load that were asked for in this turn of the event loop. */
-  #toLoad: { ids: Set<Snowflake>; done: Promise<Map<Snowflake, ServerOutline>> } | undefined
   /** Servers that were asked for and do not exist any more. Ids are never used twice. */
   readonly #gone = new Set<Snowflake>()
-  #loading = 0
-  readonly #queue: (() => void)[] = []
 
   constructor(options: HomeSubscriptionsOptions) {
     this.#options = options
@@ -119,7 +128,15 @@ export class HomeSubscriptions {
   #hold(home: Snowflake, isUser: boolean): Promise<number> {
     let held = this.#held.get(home)
     if (!held) {
-      held = { isUser, sessions: 0, unusedSince: 0, keptUntil: 0, registering: undefined, from: undefined }
+      held = {
+        isUser,
+        sessions: 0,
+        unusedSince: 0,
+        keptUntil: 0,
+        keptFor: undefined,
+        registering: undefined,
+        from: undefined,
+      }
       this.#held.set(home, held)
     }
     held.sessions++
@@ -133,7 +150,7 @@ export class HomeSubscriptions {
    */
   async #settle(home: Snowflake, held: Held): Promise<number> {
     try {
-      held.from = await this.#register(home)
+      held.from = (await this.#register(home)).row
       return held.from
     } finally {
       held.registering = undefined
@@ -148,21 +165,36 @@ export class HomeSubscriptions {
   }
 
   /**
-   * @param isMoved the session goes on at another worker: until it does, what it misses is read
-   * from this worker's log
+   * @param moved the access session of a session that goes on at another worker: until it does, what
+   * it misses is read from this worker's log
    */
-  release(home: Snowflake, isMoved = false): void {
+  release(home: Snowflake, moved?: Snowflake): void {
     const held = this.#held.get(home)
     if (!held) return
     const now = this.#options.clock.monotonic()
-    held.keptUntil = Math.max(held.keptUntil, isMoved ? now + this.#options.keep : now + usersKept)
+    held.keptUntil = Math.max(held.keptUntil, now + usersKept)
+    if (moved !== undefined) {
+      held.keptFor ??= new Map()
+      for (const [access, until] of held.keptFor) if (until <= now) held.keptFor.delete(access)
+      held.keptFor.set(moved, now + this.#options.keep)
+    }
     if (--held.sessions > 0) return
     held.unusedSince = now
     if (held.isUser) this.#unused.add(home)
   }
 
-  /** Registers again, to learn up to which row everything stands in the logs by now. */
-  cut(home: Snowflake): Promise<number> {
+  /**
+   * An access session has ended: none of its sessions goes on anywhere, and others must not see the
+   * user online because of one that moved.
+   */
+  accessEnded(user: Snowflake, access: Snowflake): void {
+    const held = this.#held.get(user)
+    if (!held?.keptFor?.delete(access)) return
+    held.keptUntil = Math.max(held.keptUntil, this.#options.clock.monotonic() + endedKept)
+  }
+
+  /** Registers again, to learn up to which row everything stands in the logs by now, and where they are. */
+  cut(home: Snowflake): Promise<Registered> {
     return this.#register(home)
   }
 
@@ -206,7 +238,7 @@ export class HomeSubscriptions {
     for (const user of this.#unused) {
       const held = this.#held.get(user)
       if (held && held.sessions > 0) this.#unused.delete(user)
-      else if (!(held && held.keptUntil > now) && !this.#asking.has(user) && !this.#leaving.has(user)) {
+      else if (!(held && isKept(held, now)) && !this.#asking.has(user) && !this.#leaving.has(user)) {
         this.#unused.delete(user)
         this.#held.delete(user)
         append(byShard, shardOf(user), user)
@@ -243,7 +275,7 @@ export class HomeSubscriptions {
     for (const [shard, homes] of byShard) this.#options.release(shard, homes)
   }
 
-  async #register(home: Snowflake): Promise<number> {
+  async #register(home: Snowflake): Promise<Registered> {
     this.#asking.set(home, (this.#asking.get(home) ?? 0) + 1)
     try {
       const leaving = this.#leaving.get(home)
@@ -257,14 +289,14 @@ export class HomeSubscriptions {
   }
 
   /** Sends one request at a time to a shard, for all homes that were asked for meanwhile. */
-  #ask(home: Snowflake): Promise<number> {
+  #ask(home: Snowflake): Promise<Registered> {
     const { register, clock } = this.#options
     const shard = shardOf(home)
     let asking = this.#registering.get(shard)
     if (!asking) {
       asking = inTurns(async homes => {
-        const from = await register(shard, [...new Set(homes)])
-        return homes.map(() => from)
+        const registered = await register(shard, [...new Set(homes)])
+        return homes.map(() => registered)
       }, clock)
       this.#registering.set(shard, asking)
     }
@@ -276,7 +308,7 @@ export class HomeSubscriptions {
     this.#early.set(server, early)
     try {
       await this.#held.get(server)?.registering
-      const outline = (await this.#outlines(server)).get(server)
+      const outline = await this.#options.loadOutline(server)
       if (!outline) {
         this.#gone.add(server)
         return undefined
@@ -290,32 +322,10 @@ export class HomeSubscriptions {
       if (this.#early.get(server) === early) this.#early.delete(server)
     }
   }
+}
 
-  #outlines(server: Snowflake): Promise<Map<Snowflake, ServerOutline>> {
-    if (!this.#toLoad) {
-      const ids = new Set<Snowflake>()
-      const done = new Promise<void>(resolve => this.#options.clock.soon(resolve)).then(async () => {
-        this.#toLoad = undefined
-        await this.#turn()
-        try {
-          const outlines = await this.#options.loadOutlines([...ids])
-          return new Map(outlines.map(outline => [outline.id, outline]))
-        } finally {
-          this.#loading--
-          this.#queue.shift()?.()
-        }
-      })
-      this.#toLoad = { ids, done }
-    }
-    this.#toLoad.ids.add(server)
-    return this.#toLoad.done
-  }
-
-  async #turn(): Promise<void> {
-    if (this.#loading >= this.#options.loadsAtOnce) {
-      if (this.#queue.length > 10_000) throw fail("unavailable")
-      await new Promise<void>(resolve => this.#queue.push(resolve))
-    }
-    this.#loading++
-  }
+function isKept({ keptUntil, keptFor }: Held, now: number): boolean {
+  if (keptUntil > now) return true
+  if (keptFor) for (const until of keptFor.values()) if (until > now) return true
+  return false
 }

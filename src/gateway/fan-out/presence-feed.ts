@@ -29,7 +29,7 @@ export interface PresenceFeedOptions {
  * many users at most.
  */
 const remembered = 30_000
-const mostRemembered = 100_000
+const maxRemembered = 100_000
 
 /**
  * Sends changes of presence to this worker's sessions. The owners of all homes that a change
@@ -83,7 +83,7 @@ export class PresenceFeed {
     const newest = this.#newest.get(user) ?? this.#newestBefore.get(user)
     if (newest && isNewer(newest, version)) return true
     const now = this.#options.clock.monotonic()
-    if (now - this.#rememberedSince > remembered || this.#newest.size >= mostRemembered) {
+    if (now - this.#rememberedSince > remembered || this.#newest.size >= maxRemembered) {
       this.#newestBefore = this.#newest
       this.#newest = new Map()
       this.#rememberedSince = now

@@ -9,6 +9,7 @@ import type { Storage } from "../../storage/storage.ts"
 import { Frame } from "../protocol/frames.ts"
 import type { Session } from "../state/session.ts"
 import type { Subscriptions } from "./subscriptions.ts"
+import { setNewest } from "../../std/bounded-map.ts"
 
 export interface PresenceWatchesOptions {
   readonly presences: Pick<PresenceLookup, "lookUp">
@@ -77,9 +78,7 @@ export class PresenceWatches {
     for (const [user, seen] of [...shown].slice(-maxWatchedPerServer)) {
       if (user === session.user) continue
       if (!watched.has(user) && this.#count + watched.size - before >= maxWatched) break
-      watched.delete(user)
-      watched.set(user, seen)
-      if (watched.size > maxWatchedPerServer) watched.delete(watched.keys().next().value!)
+      setNewest(watched, user, seen, maxWatchedPerServer)
     }
     this.#count += watched.size - before
     servers.set(server, watched)

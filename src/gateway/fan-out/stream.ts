@@ -1,5 +1,5 @@
 import type { Clock } from "../../std/clock.ts"
-import { isRulesChange, type Control } from "../../domain/core/control.ts"
+import { isRulesChange, type Control, type RulesChange } from "../../domain/core/control.ts"
 import type { LogItem } from "../../domain/core/log-entry.ts"
 import { shardOf } from "../../domain/core/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
@@ -8,6 +8,7 @@ import { controlOf, userOf } from "./controls.ts"
 import type { Subscriptions } from "./subscriptions.ts"
 import type { HomeSubscriptions } from "./home-subscriptions.ts"
 import type { Session } from "../state/session.ts"
+import { kindOf } from "./member-kinds.ts"
 
 /** Sends the log to sessions that read it at their own pace, each from its own cursor. */
 export interface CursorReader {
@@ -18,6 +19,8 @@ export interface CursorReader {
   begin(session: Session): void
   /** Applies a control entry to one session. */
   control(session: Session, control: Control, s: number): void
+  /** How many channels a live session is to be told of when it passes a change of its server's rules, or of its user's roles. */
+  toldBy(session: Session, control: ViewChange): number
 }
 
 export interface StreamOptions {
@@ -35,8 +38,23 @@ export interface StreamOptions {
   readonly metrics: Metrics
 }
 
+/** What decides who sees what in a server, or what one member sees there. */
+export type ViewChange = RulesChange | Extract<Control, { type: "memberRoles" }>
+
+const isViewChange = (control: Control): control is ViewChange =>
+  isRulesChange(control) || control.type === "memberRoles"
+
 /** After so many milliseconds other work has its turn. */
 const moveSlice = 4
+
+/**
+ * A session that is told of more channels than this by one change reads the change from the log, so
+ * that the others do not wait until it has been told.
+ */
+const maxToldLive = 16
+
+/** Handled items are removed when they hold so many bytes. */
+const maxHandledBytes = 4 * 1024 * 1024
 
 /** Milliseconds of a system call that writes to one socket, whatever its size. */
 const writing = 0.0036
@@ -56,6 +74,9 @@ export class Stream {
   readonly #options: StreamOptions
   #waiting: LogItem[] = []
   #next = 0
+  #waitingBytes = 0
+  /** Of items that were handled and are still held. */
+  #handledBytes = 0
   #scheduled = false
   /**
    * Monotonic: nothing is published before this moment, because a large audience has just been
@@ -66,7 +87,7 @@ export class Stream {
    * Live sessions that have not yet passed the rules change, or the end of their server, at which
    * the log stands.
    */
-  #moving: { sessions: Iterator<Session>; control: Control; s: number } | undefined
+  #moving: { sessions: Iterator<Session | undefined>; control: Control; s: number } | undefined
 
   constructor(options: StreamOptions) {
     this.#options = options
@@ -76,8 +97,16 @@ export class Stream {
     return this.#waiting.length - this.#next
   }
 
+  /** Bytes of what waits to be sent. */
+  get behindBytes(): number {
+    return this.#waitingBytes
+  }
+
   take(items: readonly LogItem[]): void {
-    for (const item of items) this.#waiting.push(item)
+    for (const item of items) {
+      this.#waiting.push(item)
+      this.#waitingBytes += item.bytes
+    }
     this.#schedule()
   }
 
@@ -98,6 +127,8 @@ export class Stream {
   #run(): void {
     const { subscriptions, reader, slice, clock, metrics } = this.#options
     const startedAt = clock.monotonic()
+    // Sessions that read may have been sent as much as a slice meanwhile.
+    this.lookAtBuffers()
     subscriptions.reached = 0
     while (this.#next < this.#waiting.length && subscriptions.unlookedBytes < slice) {
       // Checked before anything else is sent: after a lost frame nothing may follow.
@@ -106,6 +137,8 @@ export class Stream {
       if (!this.#moving) this.#act(item)
       if (!this.#hasMoved()) break
       this.#next++
+      this.#waitingBytes -= item.bytes
+      this.#handledBytes += item.bytes
       subscriptions.position = item.s
     }
     this.lookAtBuffers()
@@ -113,9 +146,10 @@ export class Stream {
     this.#notBefore = clock.monotonic() + Math.min(longestPauseMs, (writingShare - 1) * writing * subscriptions.reached)
     // Items that were handled are removed in large batches: cutting the front of the array moves
     // the rest.
-    if (this.#next === this.#waiting.length || this.#next > 10_000) {
+    if (this.#next === this.#waiting.length || this.#next > 10_000 || this.#handledBytes > maxHandledBytes) {
       this.#waiting.splice(0, this.#next)
       this.#next = 0
+      this.#handledBytes = 0
     }
     if (this.#waiting.length > 0) this.#schedule()
     if (reader.size > 0) reader.wake()
@@ -126,6 +160,10 @@ export class Stream {
     if (header[0] === "e" || header[0] === "x") this.#options.subscriptions.publish(item, header)
     else if (header[0] === "c") {
       const user = userOf(header)
+      if (header[5] === "sessionEnded") {
+        const ended = controlOf(item) as Extract<Control, { type: "sessionEnded" }>
+        this.#options.homes.accessEnded(ended.user, ended.session)
+      }
       if (user === undefined || this.#options.subscriptions.ofUser(user).length > 0)
         this.#control(controlOf(item), item.s, header[2])
     } else if (header[0] === "g") this.#gap(header[1])
@@ -134,8 +172,10 @@ export class Stream {
   #control(control: Control, s: number, row: number): void {
     const { subscriptions, reader, homes } = this.#options
     if (isRulesChange(control)) {
+      const from = homes.view(control.server)?.now
       const view = homes.change(control, row, s)
-      if (view) this.#moving = { sessions: subscriptions.sessionsOf(view).values(), control, s }
+      // A new name, and what was loaded already, moves nobody.
+      if (view && from && view.now !== from) this.#moving = { sessions: subscriptions.passing(view, from), control, s }
       return
     }
     if (control.type === "serverDeleted") {
@@ -146,7 +186,8 @@ export class Stream {
     }
     // When an access session ends, all its gateway sessions end at once, wherever they read.
     for (const session of subscriptions.ofUser(control.user))
-      if (session.state === "live" || control.type === "sessionEnded") reader.control(session, control, s)
+      if (session.state === "live") this.#pass(session, control, s)
+      else if (control.type === "sessionEnded") reader.control(session, control, s)
     if (control.type === "sessionEnded")
       for (const session of subscriptions.ofUser(control.user))
         if (session.accessSession === control.session) this.#options.giveUp(session)
@@ -155,26 +196,42 @@ export class Stream {
   /**
    * Moves live sessions past a rules change that concerns very many of them, a slice per turn of
    * the event loop. Until all have passed it the log waits, so that nobody receives later events
-   * under the earlier rules.
+   * under the earlier rules. That is short: a session that is to be told much is no longer live
+   * from here on. It reads the log from before the change.
    */
   #hasMoved(): boolean {
     if (!this.#moving) return true
-    const { subscriptions, reader, clock } = this.#options
+    const { subscriptions, clock } = this.#options
     const { sessions, control, s } = this.#moving
     subscriptions.isMoving = true
     const until = clock.monotonic() + moveSlice
     for (;;) {
-      const { value: session, done } = sessions.next() as IteratorResult<Session, undefined>
+      const { value: session, done } = sessions.next() as IteratorResult<Session | undefined, undefined>
       if (done) break
-      if (session.state !== "live") continue
-      reader.control(session, control, s)
-      // Checked after each session: one whose combination of roles is new takes as long as a
-      // hundred others.
+      if (session?.state === "live") this.#pass(session, control, s)
+      // Checked after each session and kind of members: a combination of roles that is new takes as
+      // long as a hundred others.
       if (clock.monotonic() >= until) return false
     }
     this.#moving = undefined
     subscriptions.isMoving = false
     return true
+  }
+
+  /** A live session passes a control entry, or goes back to reading in front of it. */
+  #pass(session: Session, control: Control, s: number): void {
+    const { reader, metrics } = this.#options
+    if (isViewChange(control) && this.#isToRead(session, control)) {
+      this.#read(session)
+      metrics.gateway.readingChanges.inc()
+    } else reader.control(session, control, s)
+  }
+
+  #isToRead(session: Session, control: ViewChange): boolean {
+    const guild = session.guilds.get(control.server)
+    return (
+      guild !== undefined && (kindOf(guild).isToRead || this.#options.reader.toldBy(session, control) > maxToldLive)
+    )
   }
 
   /** A gap is never silent: sessions that take events of the shard are closed and begin anew. */
@@ -205,18 +262,24 @@ export class Stream {
 
   /** Sessions with slow sockets read from the log from now on, at their own pace. */
   #lookAtBuffers(): void {
-    const { subscriptions, reader, budget, metrics } = this.#options
+    const { subscriptions, budget, metrics } = this.#options
     subscriptions.unlookedBytes = 0
     for (const session of subscriptions.byId.values()) {
       const { connection } = session
       if (session.state !== "live" || !connection || connection.closed || connection.ws.getBufferedAmount() <= budget)
         continue
-      subscriptions.goReading(session)
-      metrics.gateway.sessions.live.dec()
-      metrics.gateway.sessions.reading.inc()
       metrics.gateway.fallenToReading.inc()
-      reader.begin(session)
+      this.#read(session)
     }
+  }
+
+  /** From here on the session reads the log at its own pace, until it has come to its head. */
+  #read(session: Session): void {
+    const { subscriptions, reader, metrics } = this.#options
+    subscriptions.goReading(session)
+    metrics.gateway.sessions.live.dec()
+    metrics.gateway.sessions.reading.inc()
+    reader.begin(session)
   }
 
   /** A frame for this socket was refused and is lost: nothing more may be sent there. */

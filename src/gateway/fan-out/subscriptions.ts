@@ -10,8 +10,11 @@ import type { Metrics } from "../../observability/metrics.ts"
 import { opened } from "../protocol/compression.ts"
 import { Frame, isCompressed, type Encoding, type Payload } from "../protocol/frames.ts"
 import type { Connection, Session } from "../state/session.ts"
-import { isSubscribed, type VisibilityRules, type ServerAudience } from "../state/visibility-rules.ts"
+import { has } from "../state/view-overrides.ts"
+import { isSubscribed, type ServerAudience, type VisibilityRules } from "../state/visibility-rules.ts"
 import type { Guild, ServerView } from "../state/server-view.ts"
+import { append } from "../../std/multi-map.ts"
+import { kindOf, MemberKinds, type Kind } from "./member-kinds.ts"
 
 type EventHeader = Extract<LogHeader, readonly ["e" | "x", ...unknown[]]>
 
@@ -32,12 +35,17 @@ interface SubscriberClass {
   publishedAt: number
 }
 
+/** Classes of live sessions, by class key. */
+type Classes = Map<string, SubscriberClass>
+
 /** The sessions of one server's members, and how its events reach them. */
 interface Members {
   /** Sessions that hold the server, live or not. */
   readonly sessions: Set<Session>
-  /** Classes of live sessions, by audience key and class key. */
-  readonly classes: Map<string, Map<string, SubscriberClass>>
+  /** By the key of the audience, or of the group. */
+  readonly classes: Map<string, Classes>
+  /** Live sessions by what they see. */
+  readonly kinds: MemberKinds
   /** Live sessions above the bound of classes: each is sent to individually. */
   readonly individual: Set<Session>
 }
@@ -70,6 +78,9 @@ export class Subscriptions {
   isMoving = false
   /** The most bytes that any one socket was given since the buffers were last checked. */
   unlookedBytes = 0
+  /** Bytes that were given to single sockets, ever. */
+  sentBytes = 0
+  #counted = { text: "", bytes: 0 }
   /** The most sessions that one frame was published to since this was last set to 0. */
   reached = 0
   /** Log items as dispatches, for sessions that read them; kept as long as the items are. */
@@ -87,9 +98,7 @@ export class Subscriptions {
 
   add(session: Session): void {
     this.byId.set(session.id, session)
-    const mine = this.#byUser.get(session.user)
-    if (mine) mine.push(session)
-    else this.#byUser.set(session.user, [session])
+    append(this.#byUser, session.user, session)
   }
 
   remove(session: Session): void {
@@ -111,7 +120,15 @@ export class Subscriptions {
   #membersOf(view: ServerView): Members {
     let members = this.#members.get(view)
     if (!members)
-      this.#members.set(view, (members = { sessions: new Set(), classes: new Map(), individual: new Set() }))
+      this.#members.set(
+        view,
+        (members = {
+          sessions: new Set(),
+          classes: new Map(),
+          kinds: new MemberKinds(view),
+          individual: new Set(),
+        }),
+      )
     return members
   }
 
@@ -119,43 +136,58 @@ export class Subscriptions {
   goLive(session: Session): void {
     session.state = "live"
     session.cursor = this.position
-    for (const guild of session.guilds.values()) this.#subscribe(session, guild)
+    session.guilds.replaceAll(guild => this.#subscribed(session, guild.view, guild.roles, guild.rules))
   }
 
   /** From this tick on nothing that is published reaches it. */
   goReading(session: Session): void {
     const place = this.placeOf(session)
-    if (session.state === "live") for (const guild of session.guilds.values()) this.#unsubscribe(session, guild)
+    if (session.state === "live")
+      session.guilds.replaceAll(guild => {
+        this.#unsubscribe(session, kindOf(guild))
+        // In the middle of a change its kind may have passed it already, and the session has not read it.
+        return guild.view.seen(guild.roles, guild.view.at(place))
+      })
     session.state = "reading"
     session.cursor = place
   }
 
   /** A session begins or ceases to see a server. */
   addGuild(session: Session, view: ServerView, roles: readonly Snowflake[], rules: VisibilityRules): Guild {
-    const guild = view.seen(roles, rules)
-    session.guilds.put(guild)
     this.#membersOf(view).sessions.add(session)
-    if (session.state === "live") this.#subscribe(session, guild)
+    const guild = session.state === "live" ? this.#subscribed(session, view, roles, rules) : view.seen(roles, rules)
+    session.guilds.put(guild)
     return guild
   }
 
   /** The rules or roles that decide what a session sees of a server have changed. */
   regroup(session: Session, guild: Guild, rules: VisibilityRules, roles: readonly Snowflake[]): void {
-    const before = keysOf(session, guild)
-    const isMoved = session.state === "live" && !isSame(before, rules.subscribedKeys({ user_id: session.user, roles }))
-    if (isMoved) this.#unsubscribe(session, guild)
-    const after = guild.view.seen(roles, rules)
+    const { view } = guild
+    if (session.state !== "live") return session.guilds.put(view.seen(roles, rules))
+    const { kinds } = this.#membersOf(view)
+    const before = kindOf(guild)
+    const after = kinds.enter(session.user, roles, rules)
+    if (isSame(before.keys, after.keys)) kinds.leave(before)
+    else {
+      this.#unsubscribe(session, before)
+      this.#subscribe(session, after)
+    }
     session.guilds.put(after)
-    if (isMoved) this.#subscribe(session, after)
   }
 
   removeGuild(session: Session, server: Snowflake): boolean {
     const guild = session.guilds.get(server)
     if (!guild) return false
-    if (session.state === "live") this.#unsubscribe(session, guild)
+    if (session.state === "live") this.#unsubscribe(session, kindOf(guild))
     session.guilds.delete(server)
     this.#membersOf(guild.view).sessions.delete(session)
     return true
+  }
+
+  /** Moves the live sessions of a server past a change of its rules; see `MemberKinds`. */
+  passing(view: ServerView, from: VisibilityRules): Iterator<Session | undefined> {
+    const { kinds, sessions } = this.#membersOf(view)
+    return kinds.passing(from, sessions, user => this.ofUser(user))
   }
 
   /** Sends an event to every live session that is to have it. */
@@ -204,22 +236,32 @@ export class Subscriptions {
 
   #publishIn(view: ServerView, audience: ServerAudience, frame: Frame, except: readonly string[]): void {
     const bit = serverBits.get(frame.name) ?? 0
-    const { sessions, classes: byAudience, individual } = this.#membersOf(view)
+    const { sessions, classes: byAudience, kinds, individual } = this.#membersOf(view)
     const key = view.now.audienceKey(audience)
     if (!isSubscribed(key)) return this.#sendEach(sessions, view, audience, frame, bit, except)
 
-    const classes = byAudience.get(key)
-    const left = except.length > 0 ? this.#leaveOut(except, view, key) : undefined
-    if (classes)
-      for (const subscribers of classes.values()) {
-        if (subscribers.count === 0 || (bit !== 0 && (subscribers.intents & bit) === 0)) continue
-        const payload = frame.in(subscribers.encoding)
-        this.#options.app.publish(subscribers.topic, payload, typeof payload !== "string", false)
-        subscribers.publishedAt = this.#options.clock.monotonic()
-        this.#count(payload, subscribers.count)
-      }
+    const place = audience.kind === "viewers" ? view.now.placeOf(audience.channel) : undefined
+    const isTo = (subscribed: string): boolean => {
+      if (!place) return subscribed === key
+      const content = kinds.group(subscribed)?.content
+      return content !== undefined && content.layout === place.layout && has(content.seen, place.slot)
+    }
+    const left = except.length > 0 ? this.#leaveOut(except, view, isTo) : undefined
+    if (!place) this.#publishTo(byAudience.get(key), frame, bit)
+    else for (const { id } of kinds.groups) if (isTo(id)) this.#publishTo(byAudience.get(id), frame, bit)
     left?.()
     if (individual.size > 0) this.#sendEach(individual, view, audience, frame, bit, except)
+  }
+
+  #publishTo(classes: Classes | undefined, frame: Frame, bit: number): void {
+    if (!classes) return
+    for (const subscribers of classes.values()) {
+      if (subscribers.count === 0 || (bit !== 0 && (subscribers.intents & bit) === 0)) continue
+      const payload = frame.in(subscribers.encoding)
+      this.#options.app.publish(subscribers.topic, payload, typeof payload !== "string", false)
+      subscribers.publishedAt = this.#options.clock.monotonic()
+      this.#count(payload, subscribers.count)
+    }
   }
 
   /** Whether an event is for a session, as of now. */
@@ -241,7 +283,7 @@ export class Subscriptions {
     let last = session.sentAt
     if (session.state === "live")
       for (const guild of session.guilds.values())
-        for (const key of keysOf(session, guild))
+        for (const key of kindOf(guild).keys)
           last = Math.max(last, this.#membersOf(guild.view).classes.get(key)?.get(classKey(session))?.publishedAt ?? 0)
     return last
   }
@@ -295,7 +337,7 @@ export class Subscriptions {
     if (connection.closed || this.holed.has(connection)) return // SUB2
     const outcome = connection.ws.send(payload, typeof payload !== "string", false)
     if (outcome === 2) this.holed.add(connection)
-    this.#count(payload, 1)
+    this.sentBytes += this.#count(payload, 1)
   }
 
   /** Closes a connection with a close code of the contract. */
@@ -324,17 +366,18 @@ export class Subscriptions {
   }
 
   /**
-   * Unsubscribes users' sessions from a topic. What is returned subscribes them again, in the same
+   * Unsubscribes users' sessions from what an event is published to. What is returned subscribes them again, in the same
    * tick.
    */
-  #leaveOut(users: readonly string[], view: ServerView, key: string): (() => void) | undefined {
+  #leaveOut(users: readonly string[], view: ServerView, isTo: (key: string) => boolean): (() => void) | undefined {
     const left: { session: Session; topic: string }[] = []
     const { individual } = this.#membersOf(view)
     for (const user of users)
       for (const session of this.ofUser(user)) {
         const guild = session.guilds.get(view.id)
         if (session.state !== "live" || !guild || !session.connection || individual.has(session)) continue
-        if (!keysOf(session, guild).includes(key)) continue
+        const key = kindOf(guild).keys.find(isTo)
+        if (key === undefined) continue
         const topic = topicOf(view, key, session)
         session.connection.ws.unsubscribe(topic)
         left.push({ session, topic })
@@ -345,13 +388,19 @@ export class Subscriptions {
     }
   }
 
-  #subscribe(session: Session, guild: Guild): void {
-    const { view } = guild
+  #subscribed(session: Session, view: ServerView, roles: readonly Snowflake[], rules: VisibilityRules): Kind {
+    const kind = this.#membersOf(view).kinds.enter(session.user, roles, rules)
+    this.#subscribe(session, kind)
+    return kind
+  }
+
+  #subscribe(session: Session, { view, keys }: Kind): void {
+    const members = this.#membersOf(view)
     const classes: SubscriberClass[] = []
-    for (const key of keysOf(session, guild)) {
+    for (const key of keys) {
       const subscribers = this.#classOf(session, view, key)
       if (!subscribers) {
-        this.#membersOf(view).individual.add(session)
+        members.individual.add(session)
         return
       }
       classes.push(subscribers)
@@ -362,16 +411,18 @@ export class Subscriptions {
     }
   }
 
-  #unsubscribe(session: Session, guild: Guild): void {
-    const { view } = guild
-    const members = this.#membersOf(view)
+  #unsubscribe(session: Session, kind: Kind): void {
+    const members = this.#membersOf(kind.view)
+    members.kinds.leave(kind)
     if (members.individual.delete(session)) return
-    for (const key of keysOf(session, guild)) {
+    for (const key of kind.keys) {
       const classes = members.classes.get(key)
       const subscribers = classes?.get(classKey(session))
       if (!subscribers) continue
       if (session.connection && !session.connection.closed) session.connection.ws.unsubscribe(subscribers.topic)
-      if (--subscribers.count === 0) classes!.delete(classKey(session))
+      if (--subscribers.count > 0) continue
+      classes!.delete(classKey(session))
+      if (classes!.size === 0) members.classes.delete(key)
     }
   }
 
@@ -394,15 +445,22 @@ export class Subscriptions {
     return subscribers
   }
 
-  #count(payload: Payload, receivers: number): void {
-    // The length of a string counts UTF-16 units, each up to three bytes in UTF-8.
-    this.unlookedBytes += typeof payload === "string" ? 3 * payload.length : payload.length
+  /** The same text often goes to many sockets in a row: it is counted once. */
+  #bytesOf(text: string): number {
+    if (text !== this.#counted.text) this.#counted = { text, bytes: Buffer.byteLength(text) }
+    return this.#counted.bytes
+  }
+
+  /** @returns the bytes of one frame */
+  #count(payload: Payload, receivers: number): number {
+    const bytes = typeof payload === "string" ? this.#bytesOf(payload) : payload.length
+    this.unlookedBytes += bytes
     if (receivers > this.reached) this.reached = receivers
-    const bytes = payload.length * receivers
     const { gateway } = this.#options.metrics
     gateway.publishes.inc()
     gateway.deliveries.inc(receivers)
-    gateway.sentBytes.inc(bytes)
+    gateway.sentBytes.inc(bytes * receivers)
+    return bytes
   }
 }
 
@@ -410,8 +468,6 @@ export class Subscriptions {
 const serverIntents = 0x0fff
 const classIntents = (intents: number): number => intents & serverIntents
 
-const keysOf = ({ user }: Session, { rules, roles }: Guild): readonly string[] =>
-  rules.subscribedKeys({ user_id: user, roles })
 const isSame = (a: readonly string[], b: readonly string[]): boolean =>
   a === b || (a.length === b.length && a.every((key, i) => key === b[i]))
 const classKey = (session: Session) => `${classIntents(session.intents)} ${session.encoding}`

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { FrameLimits, IdentifyLimit, nothingSent } from "./frame-limits.ts"
 
-const limits = new FrameLimits({ framesPerMinute: 3, signalsPerMinute: 2, maxFrameBytes: 2_048 })
+const limits = new FrameLimits({ allPerMinute: 5, perMinute: 3, signalsPerMinute: 2, maxBytes: 2_048 })
 
 test("frames and signals are counted apart, and each minute anew", () => {
   const sent = nothingSent(1_000)
@@ -11,7 +11,15 @@ test("frames and signals are counted apart, and each minute anew", () => {
   expect(limits.frame(sent, 61_000)).toBe(false)
   expect(limits.signal(sent, 120_999)).toBe(false)
   expect(limits.frame(sent, 121_000)).toBe(false)
-  expect(sent).toEqual({ since: 121_000, frames: 1, signals: 0, inflatedBytes: 0 })
+  expect(sent).toEqual({ since: 121_000, all: 0, frames: 1, signals: 0, inflatedBytes: 0 })
+})
+
+test("frames of every kind have a bound of their own, each minute anew", () => {
+  const sent = nothingSent(0)
+  const verdicts = (now: number) => Array.from({ length: 6 }, () => limits.any(sent, now))
+  expect(verdicts(59_999)).toEqual([false, false, false, false, false, true])
+  expect(limits.frame(sent, 59_999)).toBe(false)
+  expect(verdicts(60_000)).toEqual([false, false, false, false, false, true])
 })
 
 test("compressed frames may hold as much as a minute's frames that are not, and none counts for less than 1,024 bytes", () => {

@@ -2,6 +2,8 @@
 export interface Sent {
   /** Monotonic: when the minute began. */
   since: number
+  /** Frames of every kind, whether or not they are counted otherwise. */
+  all: number
   frames: number
   /** Voice signals are counted apart. */
   signals: number
@@ -9,12 +11,13 @@ export interface Sent {
   inflatedBytes: number
 }
 
-export const nothingSent = (now: number): Sent => ({ since: now, frames: 0, signals: 0, inflatedBytes: 0 })
+export const nothingSent = (now: number): Sent => ({ since: now, all: 0, frames: 0, signals: 0, inflatedBytes: 0 })
 
 export interface FrameLimitsOptions {
-  readonly framesPerMinute: number
+  readonly allPerMinute: number
+  readonly perMinute: number
   readonly signalsPerMinute: number
-  readonly maxFrameBytes: number
+  readonly maxBytes: number
 }
 
 const minute = 60_000
@@ -35,9 +38,15 @@ export class FrameLimits {
     this.#options = options
   }
 
+  /** For each frame before anything else is done with it: heartbeats, pings and nonsense take time, too. */
+  any(sent: Sent, now: number): boolean {
+    begin(sent, now)
+    return ++sent.all > this.#options.allPerMinute
+  }
+
   frame(sent: Sent, now: number): boolean {
     begin(sent, now)
-    return ++sent.frames > this.#options.framesPerMinute
+    return ++sent.frames > this.#options.perMinute
   }
 
   signal(sent: Sent, now: number): boolean {
@@ -50,10 +59,10 @@ export class FrameLimits {
    * minute is bounded, whatever their opcodes, by what that many uncompressed frames may hold.
    */
   inflated(sent: Sent, bytes: number, now: number): boolean {
-    const { framesPerMinute, maxFrameBytes } = this.#options
+    const { perMinute, maxBytes } = this.#options
     begin(sent, now)
     sent.inflatedBytes += Math.max(bytes, leastInflated)
-    return sent.inflatedBytes > framesPerMinute * maxFrameBytes
+    return sent.inflatedBytes > perMinute * maxBytes
   }
 }
 
@@ -64,7 +73,7 @@ function begin(sent: Sent, now: number): void {
 /** How often a token may identify in so many milliseconds. */
 const identifies = { most: 5, withinMs: 5_000 }
 /** Tokens that are counted at once. */
-const mostTokens = 50_000
+const maxTokens = 50_000
 
 /** Limits how often one token identifies in any window of that length. */
 export class IdentifyLimit {
@@ -85,7 +94,7 @@ export class IdentifyLimit {
     const before = this.#times.get(token)
     // A flood of invalid tokens must not take memory; the limit of failed tokens per address counts
     // them.
-    if (!before && this.#times.size >= mostTokens) return false
+    if (!before && this.#times.size >= maxTokens) return false
     const times = (before ?? []).filter(time => !isOver(time))
     if (times.length >= identifies.most) return true
     this.#times.set(token, [...times, now])

@@ -27,7 +27,7 @@ function closeOf(
   }: { binary?: boolean; encoding?: PlainEncoding; max?: number } = {},
 ) {
   try {
-    const bounds = { maxFrameBytes: max, maxInflatedBytes: 262_144 }
+    const bounds = { maxBytes: max, maxInflatedBytes: 262_144 }
     return readFrame(messageOf(bytes(message), binary, bounds).bytes, binary, encoding)
   } catch (error) {
     if (error instanceof FrameRefused) return error.close

@@ -92,14 +92,14 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
 
 export interface FrameBounds {
   /** Bytes of a frame as it is received. */
-  readonly maxFrameBytes: number
+  readonly maxBytes: number
   /** Bytes that a compressed frame may hold. */
   readonly maxInflatedBytes: number
 }
 
 /** The content of a client's message, inflated if it is compressed. */
 export function messageOf(message: ArrayBuffer, isBinary: boolean, bounds: FrameBounds) {
-  if (message.byteLength > bounds.maxFrameBytes) throw new FrameRefused("decode_error")
+  if (message.byteLength > bounds.maxBytes) throw new FrameRefused("decode_error")
   const bytes = new Uint8Array(message)
   const wasCompressed = isBinary && isDeflated(bytes)
   return {

@@ -2,7 +2,6 @@ import { channelCreate, channelDelete } from "../../contract/communities/channel
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { guildCreate, guildDelete, type Guild as ShownGuild } from "../../contract/communities/servers.ts"
 import type { WorkerStreams } from "../../cluster/worker-streams.ts"
-import type { DeliveryLogs } from "../../cluster/delivery-log.ts"
 import type { Clock } from "../../std/clock.ts"
 import type { Control } from "../../domain/core/control.ts"
 import type { LogItem } from "../../domain/core/log-entry.ts"
@@ -10,20 +9,30 @@ import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import { controlOf, userOf } from "../fan-out/controls.ts"
 import { Frame } from "../protocol/frames.ts"
+import { OwnLog, type OwnLogOptions } from "./own-log.ts"
 import { belongsTo, nextPiece, passPiece } from "./peer-log.ts"
+import { Kind } from "../fan-out/member-kinds.ts"
+import type { Holder } from "../../domain/core/permissions.ts"
+import type { ViewChange } from "../fan-out/stream.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
-import { viewChanges, type VisibilityRules } from "../state/visibility-rules.ts"
+import { viewChanges, type ViewChanges, type VisibilityRules } from "../state/visibility-rules.ts"
 import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
 import type { Guild } from "../state/server-view.ts"
 import { changesKept, type GuildChange, type Session } from "../state/session.ts"
+
+/** More channels than a server has: it bounds what is only shared. */
+const framesShared = 1_024
 
 export interface CatchUpReaderOptions {
   readonly subscriptions: Subscriptions
   readonly homes: HomeSubscriptions
   readonly streams: () => Pick<WorkerStreams, "recentAfter" | "oldest" | "at">
-  readonly logs: Pick<DeliveryLogs, "read" | "at">
+  readonly logs: OwnLogOptions["logs"]
   readonly self: string
-  /** A socket with more unsent bytes than this is given no more. */
+  /**
+   * A socket with more unsent bytes than this is given no more; and no socket more than this in one
+   * turn of the event loop.
+   */
   readonly budget: number
   readonly stuckAfterMs: number
   /** The user's membership changed in a way that the log did not tell this session in full. */
@@ -35,6 +44,9 @@ export interface CatchUpReaderOptions {
   readonly metrics: Metrics
 }
 
+/** After so many milliseconds of sending, other work has its turn. */
+const sliceMs = 4
+
 /**
  * Sends the log to sessions that read it from their own cursor: new sessions, resumed ones, and
  * those with slow sockets. Each is given as much as its socket takes. At the head of the log a
@@ -42,38 +54,81 @@ export interface CatchUpReaderOptions {
  *   CATCH1  A session receives every piece of the log that is meant for it, in order, in either
  *       mode of reading.
  *   CATCH2  A slow reader does not delay the others.
+ *   CATCH3  Of the frames of one change only the last has its position, the others have the one
+ *       before: who received only some of them resumes before the change, and is told all.
  */
 export class CatchUpReader {
   readonly #options: CatchUpReaderOptions
   readonly #reading = new Set<Session>()
+  /** Frames that sessions at the same place were told last, as they are the same for all of them. */
+  #told: { s: number; readonly frames: Map<string, Frame> } = { s: -1, frames: new Map() }
+  readonly #ownLog: OwnLog
+  /** Sessions that go on in this turn of the event loop, or in one of the next. */
+  readonly #due = new Set<Session>()
+  #isScheduled = false
 
   constructor(options: CatchUpReaderOptions) {
     this.#options = options
+    this.#ownLog = new OwnLog(options)
   }
 
   /** Begins after the session's cursor. */
   begin(session: Session): void {
     session.progressAt = this.#options.clock.monotonic()
     this.#reading.add(session)
-    this.pump(session)
+    this.#later(session)
   }
 
   leave(session: Session): void {
     this.#reading.delete(session)
+    this.#due.delete(session)
   }
 
   get size(): number {
     return this.#reading.size
   }
 
-  /** The head of the log has moved: sessions that wait for it go on. */
+  /**
+   * The head of the log has moved: sessions that wait for it go on, a slice per turn of the event
+   * loop. There may be very many of them, and much that they are told.
+   */
   wake(): void {
-    for (const session of this.#reading) if (!session.waiting) this.pump(session)
+    for (const session of this.#reading) if (!session.waiting) this.#due.add(session)
+    if (!this.#isScheduled) this.#goOn()
+  }
+
+  /** However many sessions read, and however much: none of it keeps other work waiting for long. */
+  #goOn(): void {
+    const { clock } = this.#options
+    const until = clock.monotonic() + sliceMs
+    // Those that have more to be sent are added again, at the end.
+    let left = this.#due.size
+    for (const session of this.#due) {
+      this.#due.delete(session)
+      this.pump(session)
+      if (--left === 0 || clock.monotonic() >= until) break
+    }
+    if (this.#due.size > 0) this.#schedule()
+  }
+
+  #later(session: Session): void {
+    this.#due.add(session)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    this.#options.clock.soon(() => {
+      this.#isScheduled = false
+      this.#goOn()
+    })
   }
 
   /** Closes sessions whose sockets have not taken a byte for too long. */
   sweep(): void {
     const { clock, stuckAfterMs, subscriptions } = this.#options
+    this.#ownLog.sweep()
     const before = clock.monotonic() - stuckAfterMs
     for (const session of this.#reading) {
       const { connection } = session
@@ -97,86 +152,85 @@ export class CatchUpReader {
   }
 
   #pump(session: Session): void {
-    const { subscriptions, streams, budget, metrics } = this.#options
+    const { subscriptions, streams, budget } = this.#options
     const connection = session.connection!
+    const until = subscriptions.sentBytes + budget
     for (;;) {
       if (session.waiting || connection.closed) return
       if (connection.ws.getBufferedAmount() > budget / 2) return // drain goes on
+      if (subscriptions.sentBytes >= until) return this.#later(session)
       if (session.peerSlices) {
-        this.#sendPeerLog(session)
+        this.#sendPeerLog(session, until)
         continue
       }
-      const items = streams().recentAfter(session.cursor)
-      if (items === undefined) return this.#readBack(session)
-      const sent = this.#sendOwn(session, items)
-      if (sent === "all") {
-        if (subscriptions.position < session.notBefore || subscriptions.isMoving) return // wake goes on
-        this.#catchUp(session)
-        this.#reading.delete(session)
-        subscriptions.goLive(session)
-        session.cuts = undefined
-        if (session.isElsewhere) subscriptions.sendPosition(session)
-        session.isElsewhere = false
-        metrics.gateway.sessions.reading.dec()
-        metrics.gateway.sessions.live.inc()
-        return
-      }
+      const recent = streams().recentAfter(session.cursor)
+      // Of what is behind the oldest position only a part may be left.
+      if (!recent && session.cursor < streams().oldest) return subscriptions.close(connection, "rate_limited")
+      const items = recent ?? this.#ownLog.after(session.cursor)
+      if (!items) return this.#readBack(session)
+      const sent = this.#sendOwn(session, items, until)
+      if (sent === "head" || (sent === "all" && recent)) return this.#reachHead(session)
     }
   }
 
-  /** Sends this worker's log after the cursor, up to where the live sessions stand. */
-  #sendOwn(session: Session, items: readonly LogItem[]): "all" | "some" {
+  /** All up to the position of the live sessions is sent: this one goes live, if it may. */
+  #reachHead(session: Session): void {
+    const { subscriptions, metrics } = this.#options
+    if (subscriptions.position < session.notBefore || subscriptions.isMoving) return // wake goes on
+    this.#catchUp(session)
+    this.leave(session)
+    subscriptions.goLive(session)
+    session.cuts = undefined
+    if (session.isElsewhere) subscriptions.sendPosition(session)
+    session.isElsewhere = false
+    metrics.gateway.sessions.reading.dec()
+    metrics.gateway.sessions.live.inc()
+  }
+
+  /**
+   * Sends some of this worker's log after the cursor. `head`: up to where the live sessions stand.
+   * `all`: all that was given. `some`: the socket is full, or the session waits or has had its turn.
+   */
+  #sendOwn(session: Session, items: readonly LogItem[], until: number): "head" | "all" | "some" {
     const { subscriptions, budget } = this.#options
     const connection = session.connection!
     for (const item of items) {
-      if (item.s > subscriptions.position) return "all"
+      if (item.s > subscriptions.position) return "head"
       this.#take(session, item, item.s)
       // A view is being loaded: the same item is read again afterwards.
       if (session.waiting || connection.closed) return "some"
       session.cursor = item.s
-      if (connection.ws.getBufferedAmount() > budget) return "some"
+      if (subscriptions.sentBytes >= until || connection.ws.getBufferedAmount() > budget) return "some"
     }
     return "all"
   }
 
   /** Memory does not reach back to the cursor, so the log is read from Redis. */
   #readBack(session: Session): void {
-    const { logs, self, streams, clock, log, subscriptions } = this.#options
-    if (session.cursor < streams().oldest) return subscriptions.close(session.connection!, "rate_limited")
+    const { subscriptions, clock, log } = this.#options
+    const connection = session.connection!
     session.waiting = true
-    const { connection } = session
-    const { at } = streams()
-    // After a fail-over the log in Redis may be an older one, or none, until the worker has made a
-    // new one.
-    const isSettled = () => logs.at(self) === at && streams().at === at
-    const read = isSettled() ? logs.read(self, session.cursor, 100) : Promise.reject(new Error("log is made anew"))
-    read
-      .then(items => {
-        if (!isSettled()) throw new Error("log was made anew")
-        // The session was resumed meanwhile from another position: what was read is not what comes
-        // next.
-        if (session.connection !== connection) return
-        session.waiting = false
-        if (session.state !== "reading" || !connection || connection.closed) return
-        // The log may have been made anew meanwhile, and begin later.
-        if (session.cursor < streams().oldest) return subscriptions.close(connection, "rate_limited")
-        connection.ws.cork(() => {
-          this.#sendOwn(session, items)
-          this.#pump(session)
-        })
-      })
-      .catch((error: unknown) => {
-        log.warn({ err: error }, "delivery log not readable")
-        clock.after(200, () => {
-          if (session.connection !== connection) return
-          session.waiting = false
-          this.pump(session)
-        })
-      })
+    const goOn = () => {
+      // The session was resumed meanwhile, from another position.
+      if (session.connection !== connection) return
+      session.waiting = false
+      try {
+        this.pump(session)
+      } catch (failure) {
+        // One session must not keep the others from being served.
+        log.error({ err: failure }, "session not served")
+        subscriptions.close(connection, "unknown_error")
+      }
+    }
+    this.#ownLog.need(session.cursor, error => {
+      if (error === undefined) return goOn()
+      log.warn({ err: error }, "delivery log not readable")
+      clock.after(200, goOn)
+    })
   }
 
-  #sendPeerLog(session: Session): void {
-    const { budget } = this.#options
+  #sendPeerLog(session: Session, until: number): void {
+    const { subscriptions, budget } = this.#options
     const [slice] = session.peerSlices!
     if (!slice) return this.#endPeerLogs(session)
     for (let at = nextPiece(slice); at !== undefined; at = nextPiece(slice)) {
@@ -184,7 +238,7 @@ export class CatchUpReader {
       if (belongsTo(slice.segment, item)) this.#take(session, item, slice.base + at)
       if (session.waiting || session.connection!.closed) return
       passPiece(slice, at)
-      if (session.connection!.ws.getBufferedAmount() > budget) return
+      if (subscriptions.sentBytes >= until || session.connection!.ws.getBufferedAmount() > budget) return
     }
     session.peerSlices!.shift()
   }
@@ -199,7 +253,7 @@ export class CatchUpReader {
     session.ownRules = undefined
     for (const guild of session.guilds.values()) {
       const own = ownRules?.get(guild.view.id)
-      if (own) this.#moveTo(session, guild, own, guild.roles, session.cursor)
+      if (own) this.#moveTo(session, guild, { rules: own }, session.cursor)
     }
   }
 
@@ -207,7 +261,7 @@ export class CatchUpReader {
   #catchUp(session: Session): void {
     for (const guild of session.guilds.values())
       if (guild.rules !== guild.view.now)
-        this.#moveTo(session, guild, guild.view.now, guild.roles, this.#options.subscriptions.position)
+        this.#moveTo(session, guild, { rules: guild.view.now }, this.#options.subscriptions.position)
   }
 
   /** Sends one log item to one session. Ephemeral events are only for live sessions. */
@@ -259,13 +313,25 @@ export class CatchUpReader {
     }
   }
 
+  /** How many channels a live session is to be told of when it passes a change of its server's rules, or of its user's roles. */
+  toldBy(session: Session, control: ViewChange): number {
+    const guild = session.guilds.get(control.server)
+    if (!guild) return 0
+    const { rules, roles } = guild
+    const isOfRoles = control.type === "memberRoles"
+    const before = { user_id: session.user, roles: isOfRoles ? control.before : roles }
+    const after = isOfRoles ? { ...before, roles: control.after } : before
+    const { gained, lost } = changesFor(guild, before, isOfRoles ? rules : (rules.next?.to ?? rules), after)
+    return gained.length + lost.length
+  }
+
   /** Moves the session past every rules change of a server up to a position. */
   #advance(session: Session, server: Snowflake, s: number): void {
     const guild = session.guilds.get(server)
     if (!guild) return
     let { rules } = guild
     while (rules.next && rules.next.at <= s) rules = rules.next.to
-    if (rules !== guild.rules) this.#moveTo(session, guild, rules, guild.roles, s)
+    if (rules !== guild.rules) this.#moveTo(session, guild, { rules }, s, s - 1)
   }
 
   #changeRoles(session: Session, control: Extract<Control, { type: "memberRoles" }>, s: number): void {
@@ -273,32 +339,34 @@ export class CatchUpReader {
     if (!guild) return
     const { server, before, after } = control
     session.roleChanges = [...session.roleChanges.slice(1 - changesKept), { server, s, before }]
-    this.#moveTo(session, guild, guild.rules, after, s, before)
+    this.#moveTo(session, guild, { rules: guild.rules, rolesBefore: before, roles: after }, s, s - 1)
   }
 
   /**
    * Tells a session which channels it can or cannot view any more, and what it is sent from now on.
+   * @param before the position of all that it is told but the last (CATCH3)
    */
   #moveTo(
     session: Session,
     guild: Guild,
-    rules: VisibilityRules,
-    roles: readonly Snowflake[],
+    { rules, rolesBefore = guild.roles, roles = rolesBefore }: NewView,
     s: number,
-    rolesBefore = guild.roles,
+    before = s,
   ): void {
     const { subscriptions } = this.#options
-    const before = { user_id: session.user, roles: rolesBefore }
-    const after = roles === rolesBefore ? before : { user_id: session.user, roles }
-    const { gained, lost } = viewChanges(guild.rules, before, rules, after)
+    const was = { user_id: session.user, roles: rolesBefore }
+    const is = roles === rolesBefore ? was : { user_id: session.user, roles }
+    const { gained, lost } = changesFor(guild, was, rules, is)
     subscriptions.regroup(session, guild, rules, roles)
     if (session.state === "live") session.cursor = s
     const server_id = guild.view.id
-    if (gained.length + lost.length === 0 || session.hidden?.has(server_id)) return
+    let left = gained.length + lost.length
+    if (left === 0 || session.hidden?.has(server_id)) return
+    const tell = (name: string, id: Snowflake, shown: () => object) =>
+      this.#tellAlike(session, { name, id, at: --left > 0 ? before : s, s }, shown)
     const tellAll = () => {
-      for (const id of lost)
-        this.tell(session, channelDelete.name, JSON.stringify({ id, server_id, guild_id: server_id }), s)
-      for (const channel of gained) this.tell(session, channelCreate.name, JSON.stringify(channel), s)
+      for (const id of lost) tell(channelDelete.name, id, () => ({ id, server_id, guild_id: server_id }))
+      for (const channel of gained) tell(channelCreate.name, channel.id, () => channel)
     }
     const { connection } = session
     if (connection && !connection.closed) connection.ws.cork(tellAll)
@@ -350,6 +418,25 @@ export class CatchUpReader {
     if (subscriptions.hearsOf(session, name)) subscriptions.send(session, new Frame(name, s, d))
   }
 
+  /**
+   * Tells a session what others are told of the same channel by the same change.
+   * @param told `at` is the position of the frame, `s` that of the change
+   */
+  #tellAlike(
+    session: Session,
+    { name, id, at, s }: { name: string; id: Snowflake; at: number; s: number },
+    shown: () => object,
+  ): void {
+    const { subscriptions } = this.#options
+    if (!subscriptions.hearsOf(session, name)) return
+    if (this.#told.s !== s || this.#told.frames.size >= framesShared) this.#told = { s, frames: new Map() }
+    const { frames } = this.#told
+    const key = `${name} ${id} ${at}`
+    let frame = frames.get(key)
+    if (!frame) frames.set(key, (frame = new Frame(name, at, JSON.stringify(shown()))))
+    subscriptions.send(session, frame)
+  }
+
   /** The session reads, and waits until the server's view is loaded. */
   #await(session: Session, server: Snowflake): void {
     const { subscriptions, homes, clock, log, metrics } = this.#options
@@ -376,6 +463,19 @@ export class CatchUpReader {
       })
   }
 }
+
+/** The rules that a session reads on under, and its user's roles if they change. */
+interface NewView {
+  readonly rules: VisibilityRules
+  readonly rolesBefore?: readonly Snowflake[]
+  readonly roles?: readonly Snowflake[]
+}
+
+/** What a session is told of; found out once for all live sessions that see the server alike. */
+const changesFor = (guild: Guild, before: Holder, rules: VisibilityRules, after: Holder): ViewChanges =>
+  guild instanceof Kind && guild.changes && before === after && guild.rules.next?.to === rules
+    ? guild.changes
+    : viewChanges(guild.rules, before, rules, after)
 
 const isCut = (session: Session, home: Snowflake, number: number): boolean => {
   const cut = session.peerSlices ? undefined : session.cuts?.get(home)

@@ -1,12 +1,12 @@
 import type { DeliveryLogs } from "../../cluster/delivery-log.ts"
 import type { Clock } from "../../std/clock.ts"
+import { unavailable } from "../../contract/core/errors.ts"
 import type { LogItem } from "../../domain/core/log-entry.ts"
-import { isRulesChange, type Control } from "../../domain/core/control.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Metrics } from "../../observability/metrics.ts"
-import { controlOf } from "../fan-out/controls.ts"
 import { belongs, type PeerLogSlice, type ReplaySegment, type Span } from "../state/log-spans.ts"
 import { firstNotBelow } from "../../std/sorted-search.ts"
+import { firstAfter, HeldLog } from "./held-log.ts"
 
 /** The index of the next item that may be for the session; undefined when all were passed. */
 export function nextPiece({ homes, end }: PeerLogSlice): number | undefined {
@@ -30,6 +30,7 @@ export interface PeerLogsOptions {
   /** Whether the content of a worker's log can be relied on. */
   readonly isReal: (worker: string) => Promise<boolean>
   readonly self: string
+  /** A session that missed more of one log is refused. */
   readonly maxBytes: number
   readonly keep: number
   readonly clock: Clock
@@ -38,35 +39,17 @@ export interface PeerLogsOptions {
 
 /**
  * `lo` is the position here for `since` there. The items after it have the positions that follow,
- * up to `hi`.
+ * up to `hi`. Those before it may have positions from `first` on.
  */
 export interface Join {
   readonly log: string
   readonly since: number
+  readonly first: number
   readonly lo: number
   readonly hi: number
   readonly madeAt: number
-}
-
-interface Held {
-  /** The Redis that it was read from: in another one the same items may have other positions. */
-  readonly at: string
-  /** Nothing before this position is held. */
-  readonly from: number
-  readonly items: LogItem[]
-  /**
-   * Where each home's rows are among the items, where the gaps are, and who joined which server
-   * where.
-   */
-  readonly homes: Map<Snowflake, number[]>
-  readonly gaps: number[]
-  readonly joins: Map<Snowflake, { at: number; server: Snowflake }[]>
-  /** Per home, the items that change who sees what. */
-  readonly changes: Map<Snowflake, number[]>
-  bytes: number
-  readTo: number
-  reading: Promise<void> | undefined
-  usedAt: number
+  /** The worker whose log it is was alive then. */
+  readonly isOfLiving: boolean
 }
 
 interface Ends {
@@ -79,17 +62,26 @@ interface Ends {
  * worker's log for a while.
  */
 const slack = { living: 20_000, dead: 1_000_000 }
+/**
+ * How many items before the start of a dead worker's join have positions of the same join: sessions
+ * that come later may have stopped earlier.
+ */
+const reservedBefore = 1_000_000
 /** While a log still grows, one join marker serves all who come from it in so many milliseconds. */
 const livingJoinLastsMs = 5_000
+/** All logs together hold so many times what a session may miss of one. */
+const allLogsFactor = 4
+/** When that is reached, logs are dropped that nobody needed for so long. */
+const idleAfterMs = 5_000
 
 /**
- * Reads other workers' logs for sessions that move here. Each log is read once, however many
- * sessions come from it. One join marker in this worker's log reserves the positions that its
- * events are mapped to.
+ * Reads other workers' logs for sessions that move here, from the earliest position that one of
+ * them needs. Each part of a log is read once, however many sessions come from it. A join marker in
+ * this worker's log reserves the positions that its events are mapped to.
  */
 export class PeerLogs {
   readonly #options: PeerLogsOptions
-  readonly #held = new Map<string, Held>()
+  readonly #held = new Map<string, HeldLog>()
   readonly #joins = new Map<string, Promise<Join>>()
   /** Requests of this turn of the event loop: where a log begins and ends. */
   readonly #looks = new Map<string, Promise<Ends>>()
@@ -106,46 +98,71 @@ export class PeerLogs {
     log: string,
     { start, isLiving, above }: { start: number; isLiving: boolean; above: number },
   ): Promise<Join> {
+    // Those who come at once read what they need together; then one join serves them all. Who
+    // missed too much is refused here, alone.
+    const held = await this.#upToEnd(log, start)
     const place = `${this.#options.logs.at(log)} ${log}`
     const known = this.#joins.get(place)
     if (known) {
-      const join = await known
-      const fresh = !isLiving || this.#options.clock.monotonic() - join.madeAt < livingJoinLastsMs
-      if (fresh && join.since <= start && join.lo > above) return join
+      const join = fromStart(await known, held, start)
+      // One that was made while the worker lived may lie below positions that it gave out later.
+      const isFresh = join.isOfLiving
+        ? isLiving && this.#options.clock.monotonic() - join.madeAt < livingJoinLastsMs
+        : !isLiving
+      if (isFresh && join.lo >= join.first && join.lo > above) return join
       if (this.#joins.get(place) === known) this.#joins.delete(place)
       return this.join(log, { start, isLiving, above })
     }
-    const joining = this.#mark(log, { start, isLiving, above })
+    const joining = this.#mark(log, held, { start, isLiving, above })
     this.#joins.set(place, joining)
-    joining.catch(() => this.#joins.delete(place))
+    joining.catch(() => this.#joins.get(place) === joining && this.#joins.delete(place))
     return joining
   }
 
   async #mark(
     log: string,
+    held: HeldLog,
     { start, isLiving, above }: { start: number; isLiving: boolean; above: number },
   ): Promise<Join> {
     const { logs, self, clock, metrics } = this.#options
-    const { oldest, last } = await this.ends(log)
-    // A dead worker's log is joined once as a whole, for all its sessions; a living worker's from
-    // where this session stopped.
-    const since = isLiving ? start : oldest - 1
-    const held = await this.#upToEnd(log, since)
-    const length = 1 + held.items.length - firstAfter(held.items, since) + (isLiving ? slack.living : slack.dead)
-    const lo = await logs.mark(self, { floor: Math.max(last, above), from: log, since, length })
-    if (lo === undefined) throw new LogTruncated("no positions could be reserved")
+    // A dead worker's log is joined for all who came from it so far, and has positions for those who
+    // stopped earlier; a living worker's from where this session stopped.
+    const since = isLiving ? start : held.from
+    const before = isLiving ? 0 : reservedBefore
+    const length = before + 1 + held.count - held.countTo(since) + (isLiving ? slack.living : slack.dead)
+    const { last } = await this.ends(log)
+    const first = await logs.mark(self, { floor: Math.max(last, above), from: log, since, length })
+    if (first === undefined) throw new LogTruncated("no positions could be reserved")
     metrics.gateway.joins.inc()
-    return { log, since, lo, hi: lo + length - 1, madeAt: clock.monotonic() }
+    return {
+      log,
+      since,
+      first,
+      lo: first + before,
+      hi: first + length - 1,
+      madeAt: clock.monotonic(),
+      isOfLiving: isLiving,
+    }
   }
 
   /**
    * Reads a segment of a log from its start up to the present end, mapped to the positions that
    * were reserved for it.
+   * @param places where the owners of its homes know the log to hold all that they sent. In another Redis, which it may have
+   * come to meanwhile, it has what its worker had read; what is missing is yet to be sent again
    */
-  async read(segment: ReplaySegment, join: Pick<Join, "since" | "lo" | "hi">, user?: Snowflake): Promise<PeerLogSlice> {
-    const { items, homes, gaps, joins, changes } = await this.#upToEnd(segment.log, join.since)
-    const base = join.lo + 1 - firstAfter(items, join.since)
-    const start = Math.max(firstAfter(items, segment.start), firstAfter(items, join.since))
+  async read(
+    segment: ReplaySegment,
+    join: Pick<Join, "since" | "lo" | "hi">,
+    user?: Snowflake,
+    places: readonly string[] = [],
+  ): Promise<PeerLogSlice> {
+    if (segment.start < join.since) throw new LogTruncated("no positions are reserved for what lies before")
+    const held = await this.#upToEnd(segment.log, join.since, segment.start)
+    if (places.some(place => place !== held.at)) throw unavailable("log is not known to be whole")
+    const { items, homes, gaps, joins, changes } = held.content
+    const base = join.lo + 1 + held.first - held.countTo(join.since)
+    const start = firstAfter(items, segment.start)
     const end = items.length
     if (gaps.some(at => at >= start)) throw new LogTruncated("a gap lies between")
     const mine = [...segment.until.keys()].flatMap(home => (homes.has(home) ? [homes.get(home)!] : []))
@@ -177,10 +194,10 @@ export class PeerLogs {
   async positionAt(span: Span, seq: number): Promise<number> {
     if (!span.counted) return Math.max(seq, span.since)
     if (seq === span.lo) return span.since
-    const { items } = await this.#upToEnd(span.log, span.since)
-    const piece = items[firstAfter(items, span.since) + seq - span.lo - 1]
-    if (!piece) throw new LogTruncated("a position that was never given out")
-    return piece.s
+    const held = await this.#upToEnd(span.log, span.since, Infinity)
+    const position = held.positionOf(held.countTo(span.since) + seq - span.lo - 1)
+    if (position === undefined) throw new LogTruncated("a position that was never given out")
+    return position
   }
 
   /**
@@ -206,8 +223,11 @@ export class PeerLogs {
     return { oldest, last }
   }
 
-  /** Holds a log up to its present end, from a position or an earlier one. */
-  async #upToEnd(log: string, position: number): Promise<Held> {
+  /**
+   * Counts a log's items from a position, or an earlier one, to its present end, and holds those
+   * after `start`.
+   */
+  async #upToEnd(log: string, position: number, start = position): Promise<HeldLog> {
     const { logs, clock, maxBytes, isReal } = this.#options
     const [{ oldest, last }, real] = await Promise.all([this.ends(log), isReal(log)])
     if (!real) throw new LogTruncated("the log was made by a worker that was dead")
@@ -215,84 +235,86 @@ export class PeerLogs {
     if (position < oldest - 1) throw new LogTruncated("the log does not reach back")
     const at = logs.at(log)
     let held = this.#held.get(log)
-    if (!held || held.from > position || held.at !== at) {
-      held = {
-        at,
-        from: position,
-        items: [],
-        homes: new Map(),
-        gaps: [],
-        joins: new Map(),
-        changes: new Map(),
-        bytes: 0,
-        readTo: position,
-        reading: undefined,
-        usedAt: 0,
-      }
+    if (held?.at !== at) {
+      held = new HeldLog(at, position, maxBytes)
       this.#held.set(log, held)
     }
     held.usedAt = clock.monotonic()
-    while (held.readTo < last) {
-      await this.#readOn(log, held)
-      if (this.#heldBytes() <= maxBytes) continue
-      if (this.#held.get(log) === held) this.#held.delete(log)
-      throw new LogTruncated("too much was missed")
-    }
+    // More was missed with every item: it needs no reading to know.
+    while (!held.isTooMuch(start) && (held.from > position || held.readTo < last))
+      await (held.from > position ? this.#readEarlier(log, held, position) : this.#readOn(log, held))
+    if (held.isTooMuch(start)) throw new LogTruncated("too much was missed")
     return held
+  }
+
+  #readOn(log: string, held: HeldLog): Promise<void> {
+    held.reading ??= this.#readAfter(log, held, held.readTo)
+      .then(items => held.grow(items))
+      .finally(() => {
+        held.reading = undefined
+      })
+    return held.reading
+  }
+
+  /** Those who come while it is read wait for it. Then the earliest of them reads for the others. */
+  #readEarlier(log: string, held: HeldLog, position: number): Promise<void> {
+    held.wanted = Math.min(held.wanted, position)
+    held.extending ??= held
+      .extend(held.wanted, after => this.#readAfter(log, held, after))
+      .catch((error: unknown) => {
+        held.wanted = held.from
+        throw error
+      })
+      .finally(() => {
+        held.extending = undefined
+      })
+    return held.extending
+  }
+
+  async #readAfter(log: string, held: HeldLog, position: number): Promise<LogItem[]> {
+    const { logs, maxBytes, metrics } = this.#options
+    this.#dropIdle(held)
+    if (this.#heldBytes() > maxBytes * allLogsFactor) throw new LogTruncated("too much is held")
+    metrics.gateway.replayReads.inc()
+    const items = await logs.read(log, position, 500)
+    if (items.length === 0) throw new LogTruncated("the log is gone")
+    if (logs.at(log) !== held.at) throw unavailable("log is in another Redis")
+    return items
   }
 
   #heldBytes(): number {
     let bytes = 0
-    for (const held of this.#held.values()) bytes += held.bytes
+    for (const { content } of this.#held.values()) bytes += content.bytes
     return bytes
   }
 
-  #readOn(log: string, held: Held): Promise<void> {
-    held.reading ??= this.#readChunk(log, held).finally(() => {
-      held.reading = undefined
-    })
-    return held.reading
+  #dropIdle(wanted: HeldLog): void {
+    const { maxBytes, clock } = this.#options
+    const before = clock.monotonic() - idleAfterMs
+    if (this.#heldBytes() <= maxBytes * allLogsFactor) return
+    for (const [log, held] of this.#held) if (held !== wanted && held.usedAt < before) this.#drop(log, held)
   }
 
-  async #readChunk(log: string, held: Held): Promise<void> {
-    this.#options.metrics.gateway.replayReads.inc()
-    const items = await this.#options.logs.read(log, held.readTo, 500)
-    if (items.length === 0) throw new LogTruncated("the log is gone")
-    for (const item of items) note(held, item)
-    held.readTo = items.at(-1)!.s
+  #drop(log: string, held: HeldLog): void {
+    if (held.reading || held.extending) return
+    this.#held.delete(log)
+    this.#joins.delete(`${held.at} ${log}`)
   }
 
   /** Removes logs from memory that no session has needed lately. */
   sweep(): void {
     const before = this.#options.clock.monotonic() - this.#options.keep
-    for (const [log, held] of this.#held)
-      if (held.usedAt < before && !held.reading) {
-        this.#held.delete(log)
-        this.#joins.delete(`${held.at} ${log}`)
-      }
+    for (const [log, held] of this.#held) if (held.usedAt < before) this.#drop(log, held)
   }
 }
 
-/** Adds an item to a log that is held. */
-function note(held: Held, item: LogItem): void {
-  const at = held.items.push(item) - 1
-  held.bytes += item.bytes
-  const { header } = item
-  if (header[0] === "g") held.gaps.push(at)
-  if (header[0] !== "e" && header[0] !== "c") return
-  const home = held.homes.get(header[3])
-  if (home) home.push(at)
-  else held.homes.set(header[3], [at])
-  if (header[0] !== "c") return
-  const [, , , server, , type] = header
-  if (isRulesChange({ type }) || type === "memberRoles") {
-    const changes = held.changes.get(header[3])
-    if (changes) changes.push(at)
-    else held.changes.set(header[3], [at])
-  }
-  if (type !== "joined") return
-  const { user } = controlOf(item) as Extract<Control, { type: "joined" }>
-  held.joins.set(user, [...(held.joins.get(user) ?? []), { at, server }])
+/**
+ * A join as it is for who stopped at `start`: if that is before it begins, from the earliest
+ * position that was read. Each item keeps its position.
+ */
+function fromStart(join: Join, held: HeldLog, start: number): Join {
+  if (join.since <= start) return join
+  return { ...join, since: held.from, lo: join.lo - held.countTo(join.since) }
 }
 
 /** Whether an item's row belongs to a segment. */
@@ -302,9 +324,4 @@ export const belongsTo = (segment: ReplaySegment, { header }: LogItem): boolean 
 /** How many of some rising indices are below one. */
 function firstFrom(indices: readonly number[], least: number): number {
   return firstNotBelow(indices.length, i => indices[i]! < least)
-}
-
-/** The index of the first item after a position. */
-export function firstAfter(items: readonly LogItem[], position: number): number {
-  return firstNotBelow(items.length, i => items[i]!.s <= position)
 }

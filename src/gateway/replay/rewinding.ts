@@ -4,6 +4,7 @@ import { controlOf } from "../fan-out/controls.ts"
 import { belongsTo } from "./peer-log.ts"
 import type { VisibilityRules } from "../state/visibility-rules.ts"
 import type { Session } from "../state/session.ts"
+import { append } from "../../std/multi-map.ts"
 
 /**
  * A session that resumes gets back the state that it had where its client stopped. Then it reads
@@ -40,9 +41,7 @@ export function takeBack(session: Session): void {
       const item = items[index]!
       if (!belongsTo(segment, item) || item.header[0] !== "c") continue
       const past = { at: base + index, control: controlOf(item) }
-      const mine = pasts.get(item.header[3])
-      if (mine) mine.push(past)
-      else pasts.set(item.header[3], [past])
+      append(pasts, item.header[3], past)
     }
   for (const [server, past] of pasts) {
     const guild = session.guilds.get(server)
@@ -56,14 +55,14 @@ export function takeBack(session: Session): void {
 }
 
 /** Thousands of sessions may come from one log: earlier rules are computed once for all of them. */
-const ways = new WeakMap<VisibilityRules, Map<string, VisibilityRules>>()
+const earlierRules = new WeakMap<VisibilityRules, Map<string, VisibilityRules>>()
 
 /** The rules before all of these changes, with the transitions that lead from there to now. */
 function before(rules: VisibilityRules, past: readonly Past[]): VisibilityRules {
   const changes = past.flatMap(({ at, control }) => (isRulesChange(control) ? [{ at, change: control }] : []))
   const name = changes.map(({ at }) => at).join()
-  let known = ways.get(rules)
-  if (!known) ways.set(rules, (known = new Map()))
+  let known = earlierRules.get(rules)
+  if (!known) earlierRules.set(rules, (known = new Map()))
   let from = known.get(name)
   if (!from) {
     from = rules

@@ -28,11 +28,11 @@ type Asked = ReturnType<typeof RequestGuildMembers.parse>
 
 const chunkSize = 1_000
 /** Members who joined since the list was cut into chunks may be among the others. */
-const mostInChunk = 2 * chunkSize
+const maxInChunk = 2 * chunkSize
 /** Requests that may wait beside the one that is being answered; more are ignored. */
 const waitingPerConnection = 3
 /** Reads of this worker at a time for all askers, so that other queries have their turn. */
-const readsAtOnce = 2
+const maxConcurrentReads = 2
 /** The next chunk waits while a socket has more unsent bytes than this. */
 const unsentBytes = 64 * 1024
 /** A read that fails with a transient error is tried again for so many milliseconds. */
@@ -110,7 +110,7 @@ export class GuildMembers {
     for (const [index, until] of ends.entries()) {
       const range = { after, until }
       const rows = await this.#read(asker, () =>
-        isOne ? guildMembers.onlyPiece(choice, until, mostInChunk) : this.#page(choice, range),
+        isOne ? guildMembers.onlyPiece(choice, until, maxInChunk) : this.#page(choice, range),
       )
       await this.#send(asker, rows, { index, count: ends.length, missing: [] })
       after = until
@@ -121,7 +121,7 @@ export class GuildMembers {
   async #read<T>(asker: Asker, read: () => Promise<T>): Promise<T> {
     const { storage, clock } = this.#options
     const { session, server } = asker
-    if (this.#reads >= readsAtOnce) await new Promise<void>(resolve => this.#waiting.push(resolve))
+    if (this.#reads >= maxConcurrentReads) await new Promise<void>(resolve => this.#waiting.push(resolve))
     else this.#reads++
     try {
       this.#require(asker)
@@ -138,7 +138,7 @@ export class GuildMembers {
   }
 
   #page(choice: MemberChoice, range: IdRange): Promise<ListedMember[]> {
-    const load = () => this.#options.storage.guildMembers.piece(choice, range, mostInChunk)
+    const load = () => this.#options.storage.guildMembers.piece(choice, range, maxInChunk)
     if (choice.query !== "") return load()
     const key = `${choice.server} ${range.after} ${range.until}`
     let page = this.#pages.get(key)

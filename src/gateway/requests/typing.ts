@@ -27,7 +27,7 @@ export interface TypingOptions {
 }
 
 /** Channels in which one user types at once, as far as this worker remembers them. */
-const mostChannels = 32
+const maxChannels = 32
 
 /**
  * Ops 40 and 41: a user types, or has stopped. The channels in which a user types are remembered
@@ -53,8 +53,8 @@ export class TypingRequests {
         await this.#inTurn(session.user, async () => {
           const access = await known(session.accessSession)
           if (!access) return
-          const user = { id: session.user, username: access.username, badges: [] }
-          const hidden = access.typing_indicators === false
+          const user = { id: session.user, username: access.username, bot: access.bot, badges: [] }
+          const hidden = !access.typing_indicators
           await ask(channelActor, channel_id, { type: "startTyping", user, hidden })
         })
       },
@@ -64,12 +64,12 @@ export class TypingRequests {
         const { channel_id } = asked.data
         this.#typing.get(session.user)?.delete(channel_id)
         await this.#inTurn(session.user, () =>
-          ask(channelActor, channel_id, { type: "stopTyping", user: session.user, timeout: timeoutMs }),
+          ask(channelActor, channel_id, { type: "stopTyping", user: session.user, timeoutMs }),
         )
       },
     }
     bus.onNotice<{ user: Snowflake; channels: Snowflake[] }>("typing", ({ user, channels }) => {
-      for (const channel of channels.slice(0, mostChannels)) this.#note(user, channel)
+      for (const channel of channels.slice(0, maxChannels)) this.#note(user, channel)
     })
   }
 
@@ -98,9 +98,7 @@ export class TypingRequests {
     // The worker that serves the user's last socket ends their typing.
     if (others.length > 0) return bus.notify(others[0]!, "typing", { user, channels })
     for (const channel of channels)
-      this.#inTurn(user, () => ask(channelActor, channel, { type: "stopTyping", user, timeout: timeoutMs })).catch(
-        trouble,
-      )
+      this.#inTurn(user, () => ask(channelActor, channel, { type: "stopTyping", user, timeoutMs })).catch(trouble)
   }
 
   sweep(): void {
@@ -122,7 +120,7 @@ export class TypingRequests {
   #note(user: Snowflake, channel: Snowflake): void {
     let channels = this.#typing.get(user)
     if (!channels) this.#typing.set(user, (channels = new Map()))
-    setNewest(channels, channel, this.#options.clock.monotonic(), mostChannels)
+    setNewest(channels, channel, this.#options.clock.monotonic(), maxChannels)
   }
 
   #fresh(user: Snowflake): Snowflake[] {

@@ -102,7 +102,7 @@ export class VoiceCalls {
     await this.#tell(session, voiceServerUpdate.name, () => ({
       endpoint: mediaEndpoint(policy, channel, user),
       token: randomBytes(32).toString("base64url"),
-      ice_servers: iceServers(user),
+      ice_servers: iceServers(user, "call"),
       session_id: voice_session_id,
       channel_id: channel,
       user_id: user,

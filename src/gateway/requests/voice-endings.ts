@@ -29,7 +29,7 @@ export interface VoiceEndingsOptions {
 const isChannelGone = (error: unknown) => error instanceof Failure && error.code === "channel_not_found"
 
 /** Calls that a sweep ends at a time. */
-const sweptAtOnce = 16
+const maxConcurrentEndings = 16
 
 /** A call follows its session: to another worker, and to its end. See CALL3. */
 export class VoiceEndings {
@@ -148,7 +148,7 @@ export class VoiceEndings {
     do {
       calls = await read(calls.at(-1))
       const left = overOf(calls).values()
-      const ending = Array.from({ length: sweptAtOnce }, async () => {
+      const ending = Array.from({ length: maxConcurrentEndings }, async () => {
         for (const { user_id: user, channel_id, voice_session_id, worker } of left) {
           if (this.#stopped) return
           try {

@@ -49,7 +49,7 @@ interface Speech {
 /** All others in the channel. */
 const everybody = Symbol("everybody")
 /** Frames about speaking that one session may send in a second. */
-const mostSpoken = 10
+const maxSpeakingFrames = 10
 /**
  * With up to so many receivers each of those frames is sent on. More receivers are told of changes
  * only, with a pause of so many milliseconds.
@@ -118,7 +118,7 @@ export class VoiceSignals {
       speech.since = now
       speech.count = 0
     }
-    return ++speech.count <= mostSpoken || !this.#options.limited
+    return ++speech.count <= maxSpeakingFrames || !this.#options.limited
   }
 
   /** @returns how many sessions it is for */

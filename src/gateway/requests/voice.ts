@@ -43,8 +43,8 @@ interface Line {
  * Frames of one session that may wait; more are ignored. Signals have a lower bound, so that
  * leaving is never ignored because of them.
  */
-const mostWaiting = 256
-const mostSignalsWaiting = 64
+const maxWaiting = 256
+const maxSignalsWaiting = 64
 /** Calls that a sweep reads in one page. */
 const sweepPage = 10_000
 
@@ -121,7 +121,7 @@ export class Voice {
       const { channel_id, speaking } = asked.data
       if (!this.#signals.maySpeak(session, channel_id)) return
       const speak = () => this.#signals.speak(session, channel_id, Boolean(speaking))
-      return this.#inOrder(session, speak, mostSignalsWaiting)
+      return this.#inOrder(session, speak, maxSignalsWaiting)
     },
 
     VOICE_QUALITY: (session, d) => {
@@ -168,11 +168,11 @@ export class Voice {
     const target = to.target_user_id ?? to.peer_user_id ?? undefined
     if (target === undefined || target === session.user) return
     const relay = () => this.#signals.relay(session, op, channel, target, frame)
-    return this.#inOrder(session, relay, mostSignalsWaiting)
+    return this.#inOrder(session, relay, maxSignalsWaiting)
   }
 
   /** CALL1 */
-  #inOrder(session: Session, action: () => Promise<void>, most = mostWaiting): Promise<void> | void {
+  #inOrder(session: Session, action: () => Promise<void>, most = maxWaiting): Promise<void> | void {
     const line = this.#lineOf(session)
     if (line.length >= most) return
     line.length++

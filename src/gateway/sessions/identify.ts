@@ -1,7 +1,7 @@
 import { isTransient } from "../../runtime/transient.ts"
 import { randomBytes } from "node:crypto"
 import type { z } from "zod"
-import { inTurns } from "../../cluster/batches.ts"
+import { inTurns } from "../../std/batches.ts"
 import type { GatewaySessions } from "../../cluster/gateway-sessions.ts"
 import type { AccessSession } from "../../cluster/tokens.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
@@ -9,10 +9,10 @@ import { Identify, ready } from "../../contract/core/gateway.ts"
 import { avatarPath } from "../../contract/accounts/users.ts"
 import { shownBadges } from "../../domain/accounts/badges.ts"
 import type { Clock } from "../../std/clock.ts"
-import { isOlder } from "../../domain/service/versions.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { Membership } from "../../storage/accounts/users.ts"
+import type { ReceivedBefore } from "../../storage/messages/deliveries.ts"
 import { Frame, FrameRefused } from "../protocol/frames.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import { retryTransient } from "./retry-transient.ts"
@@ -23,7 +23,14 @@ import { HeldHomes } from "./held-homes.ts"
 import { ClientDisconnected, type Sessions } from "./sessions.ts"
 import type { TokenCheck } from "./token-check.ts"
 
-// oxlint-disable-next-line style/few-options -- each is another object that it speaks to
+/** What a session that begins, or comes from another worker, needs of its user. */
+export interface UserLookup {
+  /** The servers where a user is a member. */
+  readonly membershipsOf: (user: Snowflake) => Promise<Membership[]>
+  /** What is there by now in the servers and DMs of a user. */
+  readonly receivedBefore: (user: Snowflake) => Promise<ReceivedBefore[]>
+}
+
 export interface IdentifyOptions {
   readonly self: string
   readonly subscriptions: Subscriptions
@@ -32,10 +39,8 @@ export interface IdentifyOptions {
   readonly records: GatewaySessions
   readonly storage: Pick<Storage, "sessions">
   readonly tokens: TokenCheck
-  /** The servers where a user is a member. */
-  readonly membershipsOf: (user: Snowflake) => Promise<Membership[]>
-  readonly gatewayUrl: string
-  readonly minClientVersion: string
+  readonly users: UserLookup
+  readonly policy: { readonly gatewayUrl: string }
   /** How many requests are handled at once, and how many may wait. */
   readonly queue: { readonly maxConcurrent: number; readonly maxWaiting: number }
   readonly clock: Clock
@@ -83,9 +88,6 @@ export class IdentifyHandler {
         asked.error.issues.some(issue => issue.path[0] === "intents") ? "invalid_intents" : "decode_error",
       )
 
-    if (isOlder(asked.data.properties?.["client_version"], this.#options.minClientVersion))
-      throw new FrameRefused("version_outdated")
-
     const startedAt = clock.monotonic()
     const access = await retryTransient(clock, identifyTimeoutMs, () => tokens.accessOf(connection, asked.data))
     // An IDENTIFY in the queue waits for others. The rest of its time is for PostgreSQL and Redis.
@@ -111,11 +113,12 @@ export class IdentifyHandler {
     { intents, compress }: IdentifyRequest,
     isLate: () => boolean,
   ): Promise<void> {
-    const { subscriptions, homes, sessions, clock, self, records } = this.#options
+    const { subscriptions, homes, sessions, users, clock, self, records } = this.#options
     const guilds = new Map<Snowflake, Pick<Guild, "view" | "roles">>()
     let position = 0
     let memberships: Membership[]
     let known: AccessSession | undefined
+    let before: ReceivedBefore[]
     const held = new HeldHomes(homes)
     let begun: Session
     let counted = ""
@@ -125,8 +128,9 @@ export class IdentifyHandler {
         position = subscriptions.position
         // After the position the log tells when the access session ends. An end before the position
         // was committed before this query.
-        ;[memberships, known] = await Promise.all([
-          this.#options.membershipsOf(access.user_id),
+        ;[memberships, before, known] = await Promise.all([
+          users.membershipsOf(access.user_id),
+          users.receivedBefore(access.user_id),
           this.#sessionOf(access.session_id),
         ])
         if (!known) throw new FrameRefused("authentication_failed")
@@ -150,6 +154,7 @@ export class IdentifyHandler {
           intents,
           encoding: sessions.encodingFor(connection, compress),
           cursor: position,
+          before,
           spans: [{ log: self, lo: position, hi: null, counted: false, since: position }],
         },
         clock.monotonic(),
@@ -192,7 +197,7 @@ export class IdentifyHandler {
       },
       guilds: [...session.guilds.values()].map(({ view }) => ({ id: view.id, name: view.name, unavailable: false })),
       session_id: session.id,
-      resume_gateway_url: this.#options.gatewayUrl,
+      resume_gateway_url: this.#options.policy.gatewayUrl,
       application: { id: user.user_id, flags: 0 },
     }
   }

@@ -1,3 +1,4 @@
+import { placeIn, type LogPlaces } from "../../cluster/delivery-log.ts"
 import type { SessionRecord } from "../../cluster/gateway-sessions.ts"
 import type { AccessSession } from "../../cluster/tokens.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
@@ -7,15 +8,24 @@ import type { Clock } from "../../std/clock.ts"
 import { guildObject } from "../../domain/communities/servers.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { Membership } from "../../storage/accounts/users.ts"
-import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
+import type { HomeSubscriptions, Registered } from "../fan-out/home-subscriptions.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import { Frame, FrameRefused } from "../protocol/frames.ts"
 import { noteChange } from "../replay/catch-up-reader.ts"
 import { LogTruncated, type PeerLogs } from "../replay/peer-log.ts"
 import { takeBack } from "../replay/rewinding.ts"
-import { keptSpans, locate, segmentsFrom, type PeerLogSlice, type Span } from "../state/log-spans.ts"
+import {
+  keptSpans,
+  locate,
+  moveOf,
+  segmentsFrom,
+  type PeerLogSlice,
+  type ReplaySegment,
+  type Span,
+} from "../state/log-spans.ts"
 import { knownAt, newSession, type Connection, type GuildChange, type Session } from "../state/session.ts"
 import { HeldHomes } from "./held-homes.ts"
+import type { UserLookup } from "./identify.ts"
 import type { SessionClaims } from "./session-claims.ts"
 import { ClientDisconnected, type Sessions } from "./sessions.ts"
 import type { TokenCheck } from "./token-check.ts"
@@ -34,8 +44,7 @@ export interface RestoreOptions {
   readonly claims: SessionClaims
   readonly storage: Pick<Storage, "servers">
   readonly tokens: TokenCheck
-  /** The servers where a user is a member. */
-  readonly membershipsOf: (user: Snowflake) => Promise<Membership[]>
+  readonly users: UserLookup
   readonly isLiving: (worker: string) => boolean
   readonly clock: Clock
 }
@@ -56,6 +65,8 @@ interface HeldState {
   readonly memberships: readonly Membership[]
   /** Per home, the last row that is read from other logs. */
   readonly cuts: ReadonlyMap<Snowflake, number>
+  /** Per home, where the logs are that hold it up to there. */
+  readonly places: ReadonlyMap<Snowflake, LogPlaces | undefined>
 }
 
 /** What is known of a session that is being restored. */
@@ -130,18 +141,23 @@ export class Restore {
    * they are a member.
    */
   async #holdHomes(held: HeldHomes, user: Snowflake): Promise<HeldState> {
-    const { homes, membershipsOf } = this.#options
+    const { homes, users } = this.#options
     await held.holdUser(user)
-    let cuts: ReadonlyMap<Snowflake, number> | undefined
+    let known: readonly (readonly [home: Snowflake, Registered])[] | undefined
     for (;;) {
-      const memberships = await membershipsOf(user)
+      const memberships = await users.membershipsOf(user)
       const missing = memberships.flatMap(({ server_id }) => (held.has(server_id) ? [] : [server_id]))
       // Read after the cuts: earlier changes are read from the other logs, later ones from this
       // one.
-      if (cuts && missing.length === 0) return { memberships, cuts }
+      if (known && missing.length === 0)
+        return {
+          memberships,
+          cuts: new Map(known.map(([home, { row }]) => [home, row])),
+          places: new Map(known.map(([home, { places }]) => [home, places])),
+        }
       await Promise.all(missing.map(server => held.hold(server)))
       await Promise.all(missing.map(server => homes.need(server)))
-      cuts = new Map(await Promise.all(held.all().map(async home => [home, await homes.cut(home)] as const)))
+      known = await Promise.all(held.all().map(async home => [home, await homes.cut(home)] as const))
     }
   }
 
@@ -150,9 +166,9 @@ export class Restore {
     connection: Connection,
     { record, request, access }: Plan,
     { from, position, joined, floor }: JoinedLogs,
-    { cuts }: HeldState,
+    { cuts, places }: HeldState,
   ): Promise<Session> {
-    const { self, peerLogs, sessions, lastPosition, clock } = this.#options
+    const { self, peerLogs, sessions, lastPosition, users, clock } = this.#options
     const spans = record.spans as readonly Span[]
     const notBefore = (await lastPosition()) ?? 0
     // A session that goes live stands at the last reserved position.
@@ -165,9 +181,12 @@ export class Restore {
       cuts: Object.fromEntries(cuts),
     }
     const segments = segmentsFrom(spans, from, position, cuts)
-    const peerSlices = await Promise.all(
-      segments.map((segment, i) => peerLogs.read(segment, joined[i]!, access.user_id)),
-    )
+    const placesOf = ({ log, until }: ReplaySegment) =>
+      [...until.keys()].flatMap(home => placeIn(places.get(home), log) ?? [])
+    const [before, ...peerSlices] = await Promise.all([
+      users.receivedBefore(access.user_id),
+      ...segments.map((segment, i) => peerLogs.read(segment, joined[i]!, access.user_id, placesOf(segment))),
+    ])
     return newSession(
       {
         id: record.id,
@@ -178,6 +197,7 @@ export class Restore {
         cursor: floor,
         spans: [...keptSpans(spans, request.seq), ...joined, own],
         notBefore,
+        before,
         isElsewhere: true,
         peerSlices,
         cuts,
@@ -210,7 +230,7 @@ export class Restore {
     const { subscriptions, sessions, claims, tokens } = this.#options
     const known = knownAt(request.seq, record.guilds, record.changes as readonly GuildChange[])
     const [differences, still] = await Promise.all([
-      this.#differences(session, known, request.seq),
+      this.#differences(session, record, known, request.seq),
       tokens.accessOf(connection, request),
     ])
     // If another worker has claimed the session since, the session is there. From here on other
@@ -225,30 +245,52 @@ export class Restore {
    * What the client is told of servers at once: those that went, those that came, those that the
    * user left and joined again.
    */
-  async #differences(session: Session, known: ReadonlySet<Snowflake>, seq: number): Promise<Frame[]> {
+  async #differences(
+    session: Session,
+    record: SessionRecord,
+    known: ReadonlySet<Snowflake>,
+    seq: number,
+  ): Promise<Frame[]> {
     const { storage, subscriptions } = this.#options
     const s = session.peerSlices![0]!.first - 1
-    const frames: Frame[] = []
-    const isTold = subscriptions.hearsOf(session, guildCreate.name)
+    const told: (readonly [name: string, d: string])[] = []
     const tell = (isMember: boolean, server: Snowflake, d: unknown) => {
+      const { name } = isMember ? guildCreate : guildDelete
       noteChange(session, { server, s, isMember, isEarly: true })
-      if (isTold) frames.push(new Frame(isMember ? guildCreate.name : guildDelete.name, s, JSON.stringify(d)))
+      if (subscriptions.hearsOf(session, guildCreate.name)) told.push([name, JSON.stringify(d)])
     }
-    // The user has left and joined again since, unless an earlier resume has told the client
-    // already.
-    const said = new Set(session.changes.flatMap(change => (change.isEarly && change.s <= seq ? [change.server] : [])))
-    const isBack = (server: Snowflake) => session.hidden?.has(server) === true && !said.has(server)
+    const isBack = joinedSince(record.spans as readonly Span[], session, seq)
     for (const server of known)
       if (!session.guilds.has(server) || isBack(server))
         tell(false, server, { id: server, server_id: server, guild_id: server })
     for (const server of session.guilds.keys()) {
       if (known.has(server) && !isBack(server)) continue
       const state = await storage.servers.load(server)
-      const member = { user_id: session.user, roles: session.guilds.get(server)!.roles }
-      if (state) tell(true, server, guildObject(state, member))
+      // It may have ended meanwhile, with a logout; then it is not confirmed.
+      const guild = session.guilds.get(server)
+      if (state && guild) tell(true, server, guildObject(state, { user_id: session.user, roles: guild.roles }))
     }
-    return frames
+    // Who receives only some of them resumes at `seq` again, and is told all.
+    return told.map(([name, d], i) => new Frame(name, i < told.length - 1 ? seq : s, d))
   }
+}
+
+/**
+ * Whether the user has left a server and joined it again since the client was last told of it. What
+ * an earlier resume has told counts for the logs that are read again for that same move: the user
+ * may have left and joined once more after it.
+ */
+function joinedSince(
+  spans: readonly Span[],
+  { changes, peerSlices }: Session,
+  seq: number,
+): (server: Snowflake) => boolean {
+  const move = moveOf(spans, locate(spans, seq)!)
+  const [again, since] = [peerSlices!.slice(0, move.segments), peerSlices!.slice(move.segments)].map(
+    slices => new Set(slices.flatMap(({ joined }) => joined)),
+  ) as [Set<Snowflake>, Set<Snowflake>]
+  for (const { isEarly, s, server } of changes) if (isEarly && s >= move.begins && s <= seq) again.delete(server)
+  return server => again.has(server) || since.has(server)
 }
 
 /** Servers that the user joined in these slices, and how many times; undefined: none. */

@@ -2,6 +2,7 @@ import { WorkerGone, type Bus } from "../../cluster/bus.ts"
 import type { GatewaySessions, SessionRecord } from "../../cluster/gateway-sessions.ts"
 import type { AccessSession } from "../../cluster/tokens.ts"
 import { Failure } from "../../contract/core/errors.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Clock } from "../../std/clock.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import { FrameRefused } from "../protocol/frames.ts"
@@ -18,6 +19,8 @@ export interface SessionClaimsOptions {
   readonly records: GatewaySessions
   readonly bus: Bus
   readonly isLiving: (worker: string) => boolean
+  /** What is known of an access session now; undefined: it has ended. */
+  readonly known: (access: Snowflake) => Promise<AccessSession | undefined>
   readonly clock: Clock
 }
 
@@ -93,11 +96,15 @@ export class SessionClaims {
   }
 
   async #claimRecord(id: string, access: AccessSession, seq: number): Promise<SessionRecord> {
-    const { records, self } = this.#options
+    const { records, self, known } = this.#options
     for (let attempt = 0; attempt < claimAttempts; attempt++) {
       const record = await this.#load(id)
       if (!record) throw new NotResumable("unknown")
       if (record.user !== access.user_id) throw new NotResumable("another user's")
+      // A session ends with its access session, also for another one of the same user: the worker
+      // that had it takes the user's events no more.
+      if (record.accessSession !== access.session_id && !(await known(record.accessSession)))
+        throw new NotResumable("signed out")
       await this.#requireReach(record.spans as readonly Span[], seq)
       if (await records.claim(id, record.worker, self)) return record
     }

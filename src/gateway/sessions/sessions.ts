@@ -33,7 +33,7 @@ export interface SessionsOptions {
   readonly storage: Pick<Storage, "servers">
   readonly isLiving: (worker: string) => boolean
   readonly policy: {
-    readonly connectionsPerUser: number | undefined
+    readonly connectionsPerUser: number
     /** Whether clients that ask for compressed frames get them. */
     readonly compression: boolean
   }
@@ -117,7 +117,7 @@ export class Sessions {
       subscriptions.removeGuild(session, server)
       homes.release(server)
     }
-    homes.release(session.user, isMoved)
+    homes.release(session.user, isMoved ? session.accessSession : undefined)
     subscriptions.remove(session)
   }
 
@@ -199,7 +199,6 @@ export class Sessions {
     const { records, policy, self, isLiving } = this.#options
     const { connectionsPerUser } = policy
     const workers = await records.connect(session.user, session.id, self)
-    if (connectionsPerUser === undefined) return
     if (workers.filter(worker => isLiving(worker)).length <= connectionsPerUser) return
     throw new FrameRefused("rate_limited")
   }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { belongs, keptSpans, segmentsFrom, locate, type Span } from "./log-spans.ts"
+import { belongs, keptSpans, moveOf, segmentsFrom, locate, type Span } from "./log-spans.ts"
 
 const lived = (log: string, lo: number, since: number, cuts?: Record<string, number>): Span => ({
   log,
@@ -44,6 +44,22 @@ test("a position is located in the latest slice that begins at or before it", ()
   expect(locate(onB, 2901)).toBe(onB[2])
   // Between a range that is used up and what comes after it nothing was given out.
   expect(locate([counted("a", 2000, 2900, 100), lived("b", 4000, 3999)], 3000)).toBeUndefined()
+})
+
+test("the move of a position is that of the logs that are read again with it, from where it began", () => {
+  const two = [
+    lived("a", 100, 100),
+    counted("a", 2000, 2900, 100),
+    counted("b", 3000, 3900, 50),
+    lived("c", 3901, 3900),
+  ]
+  const move = (spans: readonly Span[], seq: number) => moveOf(spans, locate(spans, seq)!)
+  expect(move(two, 150).segments).toBe(0)
+  expect(move(two, 2500)).toEqual({ segments: 2, begins: 2000 })
+  expect(move(two, 3500)).toEqual({ segments: 1, begins: 2000 })
+  expect(move(two, 4000).segments).toBe(0)
+  expect(move(onC, 2500)).toEqual({ segments: 1, begins: 2000 })
+  expect(move(onC, 5100)).toEqual({ segments: 1, begins: 5000 })
 })
 
 test("the walk begins where the client stopped and goes through every log it lived on since", () => {

@@ -98,6 +98,20 @@ export function segmentsFrom(
   }))
 }
 
+/**
+ * The logs that are read again for the move in which a client stopped: how many of its segments
+ * they are, and the position at which that move began. None when it stopped after its last move.
+ */
+export function moveOf(spans: readonly Span[], from: Span): { segments: number; begins: number } {
+  const at = spans.indexOf(from)
+  let end = at
+  while (spans[end]?.counted) end++
+  const segments = end - at
+  let first = at
+  if (segments > 0) while (spans[first - 1]?.counted) first--
+  return { segments, begins: spans[first]!.lo }
+}
+
 /** More spans than a session has that moves and still receives an event now and then. */
 const manySpans = 100
 

@@ -4,8 +4,8 @@ import type { ServerOutline } from "../../storage/communities/servers.ts"
 import { memberKinds, VisibilityRules } from "./visibility-rules.ts"
 
 /**
- * A server as a session sees it. It is immutable. Sessions that see the server alike share one, and
- * most do.
+ * A server as a session sees it. Sessions that see the server alike share one, and most do. Those of
+ * live sessions move on with the log (`fan-out/member-kinds.ts`), all others are immutable.
  */
 export interface Guild {
   readonly view: ServerView

@@ -5,6 +5,7 @@ import type { Sent } from "../protocol/frame-limits.ts"
 import type { Encoding, PlainEncoding } from "../protocol/frames.ts"
 import type { VisibilityRules } from "./visibility-rules.ts"
 import type { Guild } from "./server-view.ts"
+import type { ReceivedBefore } from "../../storage/messages/deliveries.ts"
 
 /** One socket, from upgrade to close. It is the socket's user data. */
 export interface Connection {
@@ -16,6 +17,10 @@ export interface Connection {
    */
   encoding: Encoding
   readonly address: string
+  /** For whom it counts among the sockets of one address; undefined: it does not. */
+  readonly holder: string | undefined
+  /** It counts among those that have not identified. */
+  isStranger: boolean
   /** Empty if nothing needs it. */
   readonly userAgent: string
   ws: WebSocket<Connection>
@@ -56,6 +61,11 @@ export class Guilds {
     this.#list = this.has(guild.view.id)
       ? this.#list.map(other => (other.view.id === guild.view.id ? guild : other))
       : [...this.#list, guild]
+  }
+
+  /** Replaces each entry by another of the same server. */
+  replaceAll(by: (guild: Guild) => Guild): void {
+    this.#list = this.#list.map(by)
   }
 
   delete(server: Snowflake): void {
@@ -164,12 +174,13 @@ export interface Session {
    */
   hidden: Map<Snowflake, number> | undefined
   spans: readonly Span[]
-  /**
-   * The highest position that the client has said to have received, and the one up to which its
-   * user's cursors are written; -1: none.
-   */
+  /** The highest position that the client has said to have received; -1: none. */
   named: number
-  settled: number
+  /**
+   * Messages that were there when the session came to this worker, until its client has named a
+   * position.
+   */
+  before: readonly ReceivedBefore[] | undefined
   /** The call that the session holds. */
   voice: VoiceHold | undefined
   /** Monotonic: when a position was last sent to this session alone. */
@@ -197,7 +208,7 @@ export const newSession = (seed: SessionSeed, now: number): Session => ({
   guilds: new Guilds(),
   ownRules: undefined,
   named: -1,
-  settled: -1,
+  before: undefined,
   voice: undefined,
   hidden: undefined,
   changes: [],

@@ -6,7 +6,7 @@ import { ageRefusal, dayOf } from "../../domain/accounts/birth-dates.ts"
 import { secondsAt } from "../../std/clock.ts"
 import { isEmailAddress, isOfDomain } from "../../domain/accounts/email-addresses.ts"
 import type { Handlers } from "../server/handlers.ts"
-import { createMailRequests } from "./mailed.ts"
+import { createMailRequests } from "./email-links.ts"
 import { newcomer } from "./newcomers.ts"
 import { requireStrong } from "./password-rules.ts"
 import { createSignIn, own, sessionEnd, signedIn } from "./sign-in.ts"
@@ -15,7 +15,7 @@ import type { Creates, Policy } from "../shared/http.ts"
 import type { Tokens } from "../../cluster/tokens.ts"
 import type { AgeGate } from "../../domain/accounts/birth-dates.ts"
 import type { PasswordRules } from "../../domain/accounts/passwords.ts"
-import type { MailNeeds } from "./mailed.ts"
+import type { MailNeeds } from "./email-links.ts"
 import type { NewcomerPolicy } from "./newcomers.ts"
 import type { SignInNeeds } from "./sign-in.ts"
 import type { RegistrationPolicy } from "./username-rules.ts"
@@ -55,7 +55,7 @@ export function auth(http: AuthNeeds): Handlers<typeof routes> {
       if (refusal) throw fail(refusal)
       hashing.requireCapacity()
       // Spares the hash; what decides is the database's unique index.
-      if (await storage.users.exists(username, email)) throw fail("user_exists")
+      if (await storage.users.exists(username, email, seconds())) throw fail("user_exists")
 
       const { secret, session } = signIn.newSession(call)
       const account = newcomer(http, {

@@ -49,8 +49,8 @@ export function exports({
 
   return {
     async requestExport({ caller }) {
-      const interval = policy.export_interval_hours * 3600
-      return shown(await ask(userActor, caller.user_id, { type: "requestExport", interval }), true)
+      const intervalSeconds = policy.export_interval_hours * 3600
+      return shown(await ask(userActor, caller.user_id, { type: "requestExport", intervalSeconds }), true)
     },
 
     async getExport({ caller }) {

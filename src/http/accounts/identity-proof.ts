@@ -1,4 +1,4 @@
-import { fail } from "../../contract/core/errors.ts"
+import { fail, type ErrorCode } from "../../contract/core/errors.ts"
 import type { Caller } from "../../cluster/admission.ts"
 import type { SecondFactor } from "../../domain/accounts/second-factors.ts"
 import { msOf } from "../../domain/core/snowflake.ts"
@@ -18,11 +18,20 @@ export interface Shown {
   readonly factor: SecondFactor
 }
 
+/** What a missing and a wrong password are refused with. */
+interface PasswordRefusals {
+  readonly missing: ErrorCode
+  readonly wrong: ErrorCode
+}
+
 /**
  * Does what a signed-in user has to prove their identity for again. Guesses count like those of a
  * sign-in.
  */
-export function createIdentityProof(http: SignInNeeds) {
+export function createIdentityProof(
+  http: SignInNeeds,
+  refusals: PasswordRefusals = { missing: "password_required", wrong: "wrong_password" },
+) {
   const signIn = createSignIn(http)
 
   /** @param attempt asks the turn that judges the code, and uses it up; false: it was wrong */
@@ -48,8 +57,8 @@ export function createIdentityProof(http: SignInNeeds) {
         if (http.clock() - msOf(session_id) > maxSessionAgeMs) throw fail("fresh_sign_in_required")
         return tryFactor(user)
       }
-      if (password === undefined) throw fail("password_required")
-      return signIn.requirePassword(user, password, "wrong_password", tryFactor)
+      if (password === undefined) throw fail(refusals.missing)
+      return signIn.requirePassword(user, password, refusals.wrong, tryFactor)
     }
     if (!(await isRight())) throw fail("wrong_code")
   }

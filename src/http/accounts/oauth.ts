@@ -46,9 +46,8 @@ const challengeOf = (verifier: string): string => hash("sha256", verifier, "base
 
 /**
  * Sign-ins through others. It keeps:
- *   OAUTH1  A state is good once, for ten minutes, at its provider, for its redirect address; and,
- *           where the provider knows PKCE, only for the client that holds the verifier, which is
- *           kept nowhere here.
+ *   OAUTH1  A state is good once, for ten minutes, at its provider, for its redirect address; and only
+ *           for the client that holds the verifier, which is kept nowhere here.
  *   OAUTH2  Users are redirected only to an address that the operator has listed.
  *   OAUTH3  An account of a provider belongs to one account here, permanently. It is linked to
  *       an existing account only if both sides have verified the address.
@@ -109,8 +108,8 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
       if (!policy.oauth_redirect_uris.includes(redirect_uri)) throw fail("oauth_redirect_refused") // OAUTH2
       const { isOpenId } = oauthAsking[provider]
       const state = newSecret()
-      const verifier = isOpenId ? newSecret() : null
-      const codeChallenge = verifier === null ? null : challengeOf(verifier)
+      const verifier = newSecret()
+      const codeChallenge = challengeOf(verifier)
       const nonce = isOpenId ? newSecret() : null
       // Before anything is kept: a provider that is away costs nobody a place.
       const url = await client.urlFor({ redirectUri: redirect_uri, state, codeChallenge, nonce })
@@ -131,19 +130,17 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
     },
 
     async completeOAuth(call) {
-      const { code, state, redirect_uri, code_verifier = null, iss, ...age } = call.body
+      const { code, state, redirect_uri, code_verifier, iss, ...age } = call.body
       const { provider, client } = providerOf(call.params.provider)
       const begun = await storage.oauth.take(hashSecret(state), seconds()) // OAUTH1
       if (begun?.provider !== provider || begun.redirect_uri !== redirect_uri) throw fail("oauth_state_refused")
-      if (begun.code_challenge !== null) {
-        if (code_verifier === null) throw fail("pkce_verifier_required")
-        if (!sameHash(challengeOf(code_verifier), begun.code_challenge)) throw fail("pkce_failed")
-      }
+      if (code_verifier === undefined) throw fail("pkce_verifier_required")
+      if (!sameHash(challengeOf(code_verifier), begun.code_challenge)) throw fail("pkce_failed")
       const profile = await client.identify({
         redirectUri: redirect_uri,
         code,
         issuer: iss,
-        codeVerifier: begun.code_challenge === null ? null : code_verifier,
+        codeVerifier: code_verifier,
         nonce: begun.nonce,
       })
 

@@ -3,21 +3,8 @@ import { setTimeout as pause } from "node:timers/promises"
 import { userActor } from "../../actors/user.ts"
 import { Failure, unavailable } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
-import { isRoomFor, limitsOf, mostServers } from "../../domain/accounts/tiers.ts"
-import type { Log } from "../../observability/log.ts"
+import { isBelowLimit, limitsOf, maxServers } from "../../domain/accounts/tiers.ts"
 import type { Http } from "../shared/http.ts"
-
-/**
- * A worker of the previous version may hold the user's home and keeps no slots: then it answers
- * `internal`.
- */
-const unknownTo =
-  <T>(log: Log, otherwise: T) =>
-  (error: unknown): T => {
-    if (!(error instanceof Failure) || error.code !== "internal") throw error
-    log.warn({ err: error }, "server slots are not kept")
-    return otherwise
-  }
 
 const newToken = () => randomBytes(12).toString("base64url")
 
@@ -33,7 +20,7 @@ const none = { owned: 0, joined: 0 }
  * Limits how many servers a user owns and is in, also when they ask for several at once; see
  * actors/server-slots.ts.
  */
-export function createServerSlots({ ask, storage, log }: Pick<Http<"servers">, "ask" | "storage" | "log">) {
+export function createServerSlots({ ask, storage }: Pick<Http<"servers">, "ask" | "storage">) {
   /**
    * Does what makes a user the owner of one more server, or a member of one more.
    * @param act receives what is lacking: it, or the server, decides what the caller is told
@@ -47,11 +34,10 @@ export function createServerSlots({ ask, storage, log }: Pick<Http<"servers">, "
     const token = newToken()
     const lacking = async (ahead: typeof none): Promise<NoSlot | undefined> => {
       const has = await storage.servers.countsOf(user_id)
-      if (wanted.owns && !isRoomFor(has.owned + ahead.owned, limitsOf(tier).max_servers)) return "server_limit"
-      return wanted.joins && !isRoomFor(has.joined + ahead.joined, mostServers(tier)) ? "too_many_servers" : undefined
+      if (wanted.owns && !isBelowLimit(has.owned + ahead.owned, limitsOf(tier).max_servers)) return "server_limit"
+      return wanted.joins && !isBelowLimit(has.joined + ahead.joined, maxServers(tier)) ? "too_many_servers" : undefined
     }
-    const before = () =>
-      ask(userActor, user_id, { type: "askForServerSlot", token, ...wanted }).catch(unknownTo(log, none))
+    const before = () => ask(userActor, user_id, { type: "askForServerSlot", token, ...wanted })
     const found = async (): Promise<NoSlot | undefined> => {
       for (let look = 1; ; look++) {
         // In this order: a request that is no longer ahead has its server in the tables.
@@ -77,11 +63,10 @@ export function createServerSlots({ ask, storage, log }: Pick<Http<"servers">, "
 }
 
 /** Does what ends an account: meanwhile nobody hands its user a server. */
-export const createRefusal = ({ ask, log }: Pick<Http, "ask" | "log">) =>
+export const createRefusal = ({ ask }: Pick<Http, "ask">) =>
   async function withoutServerSlots<T>(user_id: Snowflake, act: () => Promise<T>): Promise<T> {
     const token = newToken()
-    const refusing = { type: "refuseServerSlots", token } as const
-    const { refused } = await ask(userActor, user_id, refusing).catch(unknownTo(log, { refused: true }))
+    const { refused } = await ask(userActor, user_id, { type: "refuseServerSlots", token })
     if (!refused) throw unavailable("a server may be about to be theirs")
     const leave = () => void ask(userActor, user_id, { type: "leaveServerSlot", token }).catch(() => {})
     try {

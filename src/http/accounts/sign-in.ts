@@ -49,24 +49,10 @@ export async function own({ storage }: Pick<Http<"users">, "storage">, id: Snowf
 }
 
 /**
- * How a person proves their identity, for every route that asks. It keeps:
- *   LOGIN1  Wrong passwords and codes count together per account, on all routes and for all its
- *       names. At `login_failures_allowed` the account is locked for `login_lockout_minutes`.
- *       Only a complete sign-in resets the count; after a lock it starts again.
- *   LOGIN2  Concurrent guesses cannot outrun the count: a password is judged after the hash, in
- *       the order in which the database counts; a code counts before it is tried. A request
- *       after the lock is told only of the lock.
- *   LOGIN3  An unknown name costs a hash and is locked like an account.
- *   LOGIN4  Rehashing a password while it is used does not refuse the user.
+ * Counts wrong passwords and codes of an account, and judges both by the count (LOGIN1 to LOGIN4,
+ * see `createSignIn`).
  */
-export function createSignIn(http: SignInNeeds) {
-  const {
-    ask,
-    storage,
-    policy,
-    clock,
-    integrations: { hashing, secrets },
-  } = http
+function createJudging({ storage, policy, clock, integrations: { hashing } }: SignInNeeds) {
   const seconds = () => secondsAt(clock())
   const allowed = policy.login_failures_allowed
   const lockSeconds = policy.login_lockout_minutes * 60
@@ -93,27 +79,70 @@ export function createSignIn(http: SignInNeeds) {
     await requireUnlocked(key)
   }
 
-  /**
-   * Does what a password opens, for somebody whose password was right a moment ago. `act` fails
-   * with `refusal` where the hash is another by now: then it is judged once more (LOGIN4). A
-   * password that was changed is wrong the second time.
-   */
-  async function opened<T>(
-    user: UserRow,
-    password: string,
-    refusal: ErrorCode,
-    act: (user: UserRow) => Promise<T>,
-  ): Promise<T> {
-    try {
-      return await act(user)
-    } catch (error) {
-      if (!(error instanceof Failure && error.code === refusal)) throw error
-      const now = await storage.users.find(user.id)
-      if (!now || now.password_hash === user.password_hash) throw error
-      await judge(loginKeyOf(now.id), password, now.password_hash, refusal)
-      return act(now)
-    }
+  return {
+    judge,
+
+    /**
+     * Does what a password opens, for somebody whose password was right a moment ago. `act` fails
+     * with `refusal` where the hash is another by now: then it is judged once more (LOGIN4). A
+     * password that was changed is wrong the second time.
+     */
+    async opened<T>(
+      user: UserRow,
+      password: string,
+      refusal: ErrorCode,
+      act: (user: UserRow) => Promise<T>,
+    ): Promise<T> {
+      try {
+        return await act(user)
+      } catch (error) {
+        if (!(error instanceof Failure && error.code === refusal)) throw error
+        const now = await storage.users.find(user.id)
+        if (!now || now.password_hash === user.password_hash) throw error
+        await judge(loginKeyOf(now.id), password, now.password_hash, refusal)
+        return act(now)
+      }
+    },
+
+    /**
+     * Tries a code, counted before (LOGIN2). That is taken back where it is known not to have been
+     * wrong: another refusal came of it. When nobody answered, it may have been.
+     */
+    async tryCode<T>(
+      user: Pick<UserRow, "id">,
+      attempt: () => Promise<T>,
+      isWrong: (result: T) => boolean,
+    ): Promise<T> {
+      const key = loginKeyOf(user.id)
+      // What stays counted errs on the careful side.
+      const takeBack = () => storage.sessions.takeBackFailure(key).catch(() => {})
+      await countFailure(key)
+      let result: T
+      try {
+        result = await attempt()
+      } catch (error) {
+        if (error instanceof Failure && error.code !== "unavailable") await takeBack()
+        throw error
+      }
+      if (!isWrong(result)) await takeBack()
+      return result
+    },
+
+    /**
+     * A lock that was set while the right password was checked stays. A sign-in through a provider is
+     * not affected by it.
+     */
+    clearFailures: (user: Pick<UserRow, "id">, isByPassword = true): Promise<void> =>
+      storage.sessions.clearFailures(loginKeyOf(user.id), isByPassword ? seconds() : undefined),
   }
+}
+
+/** Begins sessions of users who have proved their identity. */
+function createSessionStart(
+  http: SignInNeeds,
+  { clearFailures }: Pick<ReturnType<typeof createJudging>, "clearFailures">,
+) {
+  const { ask, policy, clock } = http
 
   /** A session to be, and the part of its token that nobody else knows. */
   function newSession({ address, userAgent }: Whence) {
@@ -129,13 +158,6 @@ export function createSignIn(http: SignInNeeds) {
   }
 
   /**
-   * A lock that was set while the right password was checked stays. A sign-in through a provider is
-   * not affected by it.
-   */
-  const clearFailures = (user: Pick<UserRow, "id">, isByPassword = true): Promise<void> =>
-    storage.sessions.clearFailures(loginKeyOf(user.id), isByPassword ? seconds() : undefined)
-
-  /**
    * Completes the sign-in of a user who has proved their identity: bars, second factor, session.
    * @param proof the hash that the password matched; null: through a provider
    */
@@ -148,13 +170,37 @@ export function createSignIn(http: SignInNeeds) {
     const { session_id, challenge_id } = await ask(userActor, user.id, {
       type: "startSession",
       session,
-      challenge: { token_hash: challenge.token_hash, expires_at: seconds() + lasts },
+      challenge: { token_hash: challenge.token_hash, expires_at: secondsAt(clock()) + lasts },
       proof,
     })
-    if (session_id === null) return challenged(tokenText("two_factor", challenge_id!, challenge.secret), lasts)
+    if (session_id === null) return challenged(tokenText("two_factor", challenge_id, challenge.secret), lasts)
     await clearFailures(user, proof.password_hash !== null)
     return signedIn(user, `${session_id}.${secret}`)
   }
+
+  return { newSession, complete }
+}
+
+/**
+ * How a person proves their identity, for every route that asks. It keeps:
+ *   LOGIN1  Wrong passwords and codes count together per account, on all routes and for all its
+ *       names. At `login_failures_allowed` the account is locked for `login_lockout_minutes`.
+ *       Only a complete sign-in resets the count; after a lock it starts again.
+ *   LOGIN2  Concurrent guesses cannot outrun the count: a password is judged after the hash, in
+ *       the order in which the database counts; a code counts before it is tried. A request
+ *       after the lock is told only of the lock.
+ *   LOGIN3  An unknown name costs a hash and is locked like an account.
+ *   LOGIN4  Rehashing a password while it is used does not refuse the user.
+ */
+export function createSignIn(http: SignInNeeds) {
+  const {
+    ask,
+    storage,
+    clock,
+    integrations: { hashing, secrets },
+  } = http
+  const { judge, opened, tryCode, clearFailures } = createJudging(http)
+  const { newSession, complete } = createSessionStart(http, { clearFailures })
 
   /** The same password, hashed with the parameters of today. */
   async function renewHash({ id, password_hash }: UserRow, password: string): Promise<void> {
@@ -167,6 +213,7 @@ export function createSignIn(http: SignInNeeds) {
     newSession,
     complete,
     clearFailures,
+    tryCode,
 
     /** Signs a user in with their name or address and their password. */
     async withPassword(name: string, password: string, call: Whence): Promise<LoginReply> {
@@ -194,36 +241,12 @@ export function createSignIn(http: SignInNeeds) {
       return opened(user, password, refusal, act)
     },
 
-    /**
-     * Tries a code, counted before (LOGIN2). That is taken back where it is known not to have been
-     * wrong: another refusal came of it. When nobody answered, it may have been.
-     */
-    async tryCode<T>(
-      user: Pick<UserRow, "id">,
-      attempt: () => Promise<T>,
-      isWrong: (result: T) => boolean,
-    ): Promise<T> {
-      const key = loginKeyOf(user.id)
-      // What stays counted errs on the careful side.
-      const takeBack = () => storage.sessions.takeBackFailure(key).catch(() => {})
-      await countFailure(key)
-      let result: T
-      try {
-        result = await attempt()
-      } catch (error) {
-        if (error instanceof Failure && error.code !== "unavailable") await takeBack()
-        throw error
-      }
-      if (!isWrong(result)) await takeBack()
-      return result
-    },
-
     /** What a code would have to be; whether it is, the turn decides. */
     factorOf(user: Pick<UserRow, "id" | "totp_secret">, code: string): SecondFactor {
       const backup = readBackupCode(code)
       if (backup !== undefined) return { digest: secrets.digest(backup, backupSeal(user.id)) }
       if (user.totp_secret === null) return null
-      const step = stepOf(code, secrets.open(user.totp_secret, totpSeal(user.id)), seconds())
+      const step = stepOf(code, secrets.open(user.totp_secret, totpSeal(user.id)), secondsAt(clock()))
       return step === undefined ? null : { secret: user.totp_secret, step }
     },
   }

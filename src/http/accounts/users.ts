@@ -3,14 +3,16 @@ import { fail } from "../../contract/core/errors.ts"
 import type { routes } from "../../contract/accounts/users.ts"
 import { isEmailAddress, isOfDomain } from "../../domain/accounts/email-addresses.ts"
 import { privateUser, publicUser, type UserRow } from "../../storage/accounts/users.ts"
+import { secondsAt } from "../../std/clock.ts"
 import type { Handlers } from "../server/handlers.ts"
-import { createMailRequests } from "./mailed.ts"
+import { createMailRequests } from "./email-links.ts"
+import { createIdentityProof, type Shown } from "./identity-proof.ts"
 import { requireStrong } from "./password-rules.ts"
 import { createSignIn, own } from "./sign-in.ts"
 import { usernameRules } from "./username-rules.ts"
 import type { Policy } from "../shared/http.ts"
 import type { PasswordRules } from "../../domain/accounts/passwords.ts"
-import type { MailNeeds } from "./mailed.ts"
+import type { MailNeeds } from "./email-links.ts"
 import type { SignInNeeds } from "./sign-in.ts"
 import type { RegistrationPolicy } from "./username-rules.ts"
 
@@ -21,6 +23,7 @@ export function users(http: UsersNeeds): Handlers<typeof routes> {
     ask,
     storage,
     policy,
+    clock,
     integrations: { hashing },
   } = http
   const signIn = createSignIn(http)
@@ -41,49 +44,64 @@ export function users(http: UsersNeeds): Handlers<typeof routes> {
     if (!isOfDomain(email, policy.email_allowed_domains)) throw fail("email_domain_not_allowed")
   }
 
-  /** Does what the current password opens, with the hash of the new one. */
-  async function withPassword<T>(
-    user: UserRow,
-    password: string,
-    current: string | undefined,
-    act: (hash: string, user: UserRow) => Promise<T>,
-  ): Promise<T> {
-    if (current === undefined) throw fail("missing_current_password")
-    requireStrong(password, policy)
-    return signIn.requirePassword(user, current, "incorrect_current_password", async known =>
-      act(await hashing.hash(password), known),
-    )
+  /** Whose address it is only a caller hears who has proved their identity. */
+  const requireFree = async (email: string, user: UserRow) => {
+    if (await storage.users.isAddressTaken(email, user.id, secondsAt(clock()))) throw fail("user_exists")
   }
 
-  return {
-    // Whatever changes an account renews what is known with its sessions. Workers of the version
-    // before leave it out.
-    async getMe({ caller: { user_id: id, username, bot, badges, account } }) {
-      return privateUser(account ? { id, username, bot, badges, ...account } : await own(http, id))
-    },
+  const requireIdentity = createIdentityProof(http, {
+    missing: "missing_current_password",
+    wrong: "incorrect_current_password",
+  })
 
-    async editMe({ body: { username, email, password, current_password }, caller }) {
+  return {
+    // Whatever changes an account renews what is known with its sessions.
+    getMe: async ({ caller: { user_id: id, username, bot, badges, account } }) =>
+      privateUser({ id, username, bot, badges, ...account }),
+
+    async editMe({ body: { username, email, password, current_password, code }, caller }) {
       if (caller.bot && (email !== undefined || password !== undefined)) throw fail("people_only")
       const user = await own(http, caller.user_id)
       if (username !== undefined) requireName(user, username)
-      if (email !== undefined && email !== user.email) requireAddress(email)
-      const edit = (changed?: { hash: string; shown: string | null }) =>
-        ask(userActor, caller.user_id, {
+      const isMoving = email !== undefined && email !== user.email
+      if (isMoving) requireAddress(email)
+      if (password !== undefined) {
+        if (current_password === undefined) throw fail("missing_current_password")
+        requireStrong(password, policy)
+      }
+      const edit = async (shown?: Shown) => {
+        // An account that has no password gets its first one by mail.
+        if (password !== undefined && (shown?.proof.password_hash ?? null) === null)
+          throw fail("incorrect_current_password")
+        return ask(userActor, caller.user_id, {
           type: "editAccount",
           username,
           email,
-          password: changed,
+          password_hash: password === undefined ? undefined : await hashing.hash(password),
+          shown,
           session_id: caller.session_id,
           verification: policy.email_verification_required,
         })
-      const edited =
+      }
+      const moved = async () => {
+        let edited: Awaited<ReturnType<typeof edit>>
+        await requireIdentity(caller, { password: current_password, code }, async shown => {
+          await requireFree(email!, user)
+          edited = await edit(shown)
+          return edited.isProven
+        })
+        return edited!
+      }
+      // A new password alone needs the current one, and no second factor.
+      const unmoved = () =>
         password === undefined
-          ? await edit()
-          : await withPassword(user, password, current_password, (hash, { password_hash }) =>
-              edit({ hash, shown: password_hash }),
+          ? edit()
+          : signIn.requirePassword(user, current_password!, "incorrect_current_password", ({ password_hash }) =>
+              edit({ proof: { password_hash }, factor: null }),
             )
-      if (edited.emailChanged && policy.email_verification_required) await requestMail("verify_email", email!)
-      return edited.user
+      const { user: after, emailChanged } = await (isMoving ? moved() : unmoved())
+      if (emailChanged && policy.email_verification_required) await requestMail("verify_email", email!)
+      return after
     },
 
     async findUser({ query: { username = "" } }) {

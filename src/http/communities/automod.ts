@@ -1,7 +1,7 @@
 import { serverActor } from "../../actors/server.ts"
-import type { AutomodRulePatch, routes } from "../../contract/communities/automod.ts"
+import type { AutomodRule, AutomodRulePatch, AutomodRuleView, routes } from "../../contract/communities/automod.ts"
 import { fail } from "../../contract/core/errors.ts"
-import { success } from "../../contract/core/fields.ts"
+import { success, type Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import { checkedActions, checkedConfig, isRuleType } from "../../domain/communities/automod-rules.ts"
 import type { Handlers } from "../server/handlers.ts"
@@ -12,8 +12,13 @@ import type { Http } from "../shared/http.ts"
  * take time to compile.
  */
 export const automod = ({ ask, storage }: Http<"automod">): Handlers<typeof routes> => ({
-  listAutomodRules: ({ params, caller }) =>
-    ask(serverActor, params.server_id, { type: "listAutomodRules", user: caller.user_id }),
+  async listAutomodRules({ params: { server_id }, caller }) {
+    return shown(
+      storage,
+      server_id,
+      await ask(serverActor, server_id, { type: "listAutomodRules", user: caller.user_id }),
+    )
+  },
 
   async createAutomodRule({ params: { server_id }, body, caller: { user_id: user }, reason }) {
     await ask(serverActor, server_id, { type: "requirePermission", user, permission: "server.automod" })
@@ -31,7 +36,7 @@ export const automod = ({ ask, storage }: Http<"automod">): Handlers<typeof rout
       check_all: body.check_all ?? false,
       enabled: body.enabled ?? true,
     }
-    return ask(serverActor, server_id, { type: "createAutomodRule", user, reason, rule })
+    return { ...(await ask(serverActor, server_id, { type: "createAutomodRule", user, reason, rule })), unjudged: null }
   },
 
   async editAutomodRule({ params: { server_id, rule_id }, body, caller: { user_id: user }, reason }) {
@@ -42,7 +47,8 @@ export const automod = ({ ask, storage }: Http<"automod">): Handlers<typeof rout
       ...(config && { config: checkedConfig(rule_type, config) }),
       ...(actions && { actions: checkedActions(actions) }),
     }
-    return ask(serverActor, server_id, { type: "editAutomodRule", user, reason, rule_id, patch })
+    const edited = await ask(serverActor, server_id, { type: "editAutomodRule", user, reason, rule_id, patch })
+    return (await shown(storage, server_id, [edited]))[0]!
   },
 
   async deleteAutomodRule({ params: { server_id, rule_id }, caller, reason }) {
@@ -60,6 +66,16 @@ export const automod = ({ ask, storage }: Http<"automod">): Handlers<typeof rout
     return storage.automod.violations(server_id, { limit, before, user_id })
   },
 })
+
+/** Rules with what they have not judged. This is read from the violations: a message writes nothing for it. */
+async function shown(
+  storage: Http<"automod">["storage"],
+  server: Snowflake,
+  rules: readonly AutomodRule[],
+): Promise<AutomodRuleView[]> {
+  const unjudged = await storage.automod.unjudged(server)
+  return rules.map(rule => ({ ...rule, unjudged: unjudged.get(rule.id) ?? null }))
+}
 
 type Sent<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
 /** Without the keys that were not sent. */

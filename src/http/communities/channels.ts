@@ -3,6 +3,7 @@ import { serverActor } from "../../actors/server.ts"
 import type { routes } from "../../contract/communities/channels.ts"
 import { success } from "../../contract/core/fields.ts"
 import { publicUser } from "../../storage/accounts/users.ts"
+import { changedBy } from "../shared/changes.ts"
 import { actorOf, type Handlers } from "../server/handlers.ts"
 import type { Http, Live } from "../shared/http.ts"
 
@@ -17,8 +18,8 @@ export const channels = ({
   createChannel: ({ params, body, caller, reason }) =>
     ask(serverActor, params.server_id, { type: "createChannel", user: caller.user_id, reason, channel: body }),
 
-  reorderChannels: ({ params, body, caller, reason }) =>
-    ask(serverActor, params.server_id, { type: "reorderChannels", user: caller.user_id, reason, moves: body.channels }),
+  reorderChannels: ({ params, body, caller, ...how }) =>
+    ask(serverActor, params.server_id, { type: "reorderChannels", ...changedBy(caller, how), moves: body.channels }),
 
   async getChannel({ params, caller }) {
     const channel = await ask(channelActor, params.channel_id, { type: "readChannel", user: caller.user_id })
@@ -29,13 +30,13 @@ export const channels = ({
   editChannel: ({ params, body, caller, reason }) =>
     ask(channelActor, params.channel_id, { type: "editChannel", user: caller.user_id, reason, patch: body }),
 
-  async deleteChannel({ params, caller, reason }) {
-    await ask(channelActor, params.channel_id, { type: "deleteChannel", user: caller.user_id, reason })
+  async deleteChannel({ params, caller, ...how }) {
+    await ask(channelActor, params.channel_id, { type: "deleteChannel", ...changedBy(caller, how) })
     return success
   },
 
   async startTyping({ params, caller }) {
-    const hidden = caller.typing_indicators === false
+    const hidden = !caller.typing_indicators
     await ask(channelActor, params.channel_id, { type: "startTyping", user: actorOf(caller), hidden })
     if (!hidden) await live.noteTyping(caller.user_id, params.channel_id)
     return success

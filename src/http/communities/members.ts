@@ -16,10 +16,13 @@ type Listed = Pick<UserRow, "id" | "username" | "bot" | "badges">
 
 const shownAs = ({ id, username, bot, badges }: Listed): Actor => ({ id, username, bot, badges: shownBadges(badges) })
 
-/** A user as a turn shows them as a member; undefined: there is no such user. */
-export async function shownMember(storage: Http<"users">["storage"], user: Snowflake): Promise<Actor | undefined> {
+/**
+ * A user as a turn shows them as a member. Who has no account is no member; whether the caller is to
+ * know that the server says.
+ */
+export async function shownMember(storage: Http<"users">["storage"], user: Snowflake): Promise<Actor> {
   const found = await storage.users.find(user)
-  return found && shownAs(found)
+  return found ? shownAs(found) : { id: user, username: "", bot: false, badges: [] }
 }
 
 export const members = ({
@@ -70,9 +73,7 @@ export const members = ({
     },
 
     async editMember({ params: { server_id, member_id }, body, caller, reason }) {
-      // Who has no account is no member; whether the caller is to know that the server says.
-      const target = (await shownMember(storage, member_id)) ?? { id: member_id, username: "", badges: [] }
-      return edit({ caller, reason }, server_id, target, body)
+      return edit({ caller, reason }, server_id, await shownMember(storage, member_id), body)
     },
 
     editOwnMember: ({ params: { server_id }, body, caller, reason }) =>

@@ -1,6 +1,7 @@
 import { serverActor } from "../../actors/server.ts"
 import { success } from "../../contract/core/fields.ts"
 import type { routes } from "../../contract/communities/roles.ts"
+import { changedBy } from "../shared/changes.ts"
 import type { Handlers } from "../server/handlers.ts"
 import { shownMember } from "./members.ts"
 import type { Http } from "../shared/http.ts"
@@ -8,14 +9,14 @@ import type { Http } from "../shared/http.ts"
 export const roles = ({ ask, storage }: Http<"users">): Handlers<typeof routes> => ({
   listRoles: ({ params, caller }) => ask(serverActor, params.server_id, { type: "listRoles", user: caller.user_id }),
 
-  createRole: ({ params, body, caller, reason }) =>
-    ask(serverActor, params.server_id, { type: "createRole", user: caller.user_id, reason, role: body }),
+  createRole: ({ params, body, caller, ...how }) =>
+    ask(serverActor, params.server_id, { type: "createRole", ...changedBy(caller, how), role: body }),
 
-  editRole: ({ params: { server_id, role_id }, body, caller, reason }) =>
-    ask(serverActor, server_id, { type: "editRole", user: caller.user_id, reason, role_id, patch: body }),
+  editRole: ({ params: { server_id, role_id }, body, caller, ...how }) =>
+    ask(serverActor, server_id, { type: "editRole", ...changedBy(caller, how), role_id, patch: body }),
 
-  async deleteRole({ params: { server_id, role_id }, caller, reason }) {
-    await ask(serverActor, server_id, { type: "deleteRole", user: caller.user_id, reason, role_id })
+  async deleteRole({ params: { server_id, role_id }, caller, ...how }) {
+    await ask(serverActor, server_id, { type: "deleteRole", ...changedBy(caller, how), role_id })
     return success
   },
 

@@ -45,19 +45,16 @@ interface Attempt {
   isUndecided: boolean
 }
 
-export const attachments = (
-  http: Http<"files" | "uploads"> & Uses<{ readonly blobs: Blobs }>,
-): Handlers<typeof routes> => {
-  const {
-    ask,
-    storage,
-    integrations: { blobs },
-    clock,
-    log,
-  } = http
+type AttachmentNeeds = Http<"files" | "uploads"> & Uses<{ readonly blobs: Blobs }>
 
+function createKeep({ storage, integrations: { blobs }, clock, log }: AttachmentNeeds) {
   /** The caller's file on the disk with its row, or nothing of it. */
-  async function keep(user_id: Snowflake, given: StreamedFile, limit: number, attempt: Attempt): Promise<UploadState> {
+  return async function keep(
+    user_id: Snowflake,
+    given: StreamedFile,
+    limit: number,
+    attempt: Attempt,
+  ): Promise<UploadState> {
     const filename = cleanFilename(given.filename)
     const declared = declaredType(given.type)
     if (isExecutableName(filename)) throw notAllowed(`.${extensionOf(filename)}`)
@@ -87,7 +84,9 @@ export const attachments = (
       throw error
     }
   }
+}
 
+function createMayRead({ ask, storage }: Pick<AttachmentNeeds, "ask" | "storage">) {
   async function mayReadIn(channel: Snowflake, user: Snowflake): Promise<boolean> {
     try {
       await ask(channelActor, channel, { type: "requireRead", user })
@@ -98,7 +97,8 @@ export const attachments = (
     }
   }
 
-  async function mayRead({ file, user_id }: UploadState, user: Snowflake): Promise<boolean> {
+  /** Whether a user may read a file: it is theirs, or they may read in a channel that shows it. */
+  return async function mayRead({ file, user_id }: UploadState, user: Snowflake): Promise<boolean> {
     if (user_id === user) return true
     const channels = await storage.uploads.channelsShowing(file, user, maxChannelsTried)
     const next = channels.values()
@@ -128,6 +128,12 @@ export const attachments = (
       clearTimeout(timer)
     })
   }
+}
+
+export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
+  const { ask, storage, clock, log } = http
+  const keep = createKeep(http)
+  const mayRead = createMayRead(http)
 
   return {
     async uploadAttachment({ params, caller, form }) {

@@ -1,6 +1,6 @@
 import { blocked, type Classified, type Held } from "../../actors/messages/automod-judging.ts"
 import { channelActor } from "../../actors/channel.ts"
-import type { CreatedMessage } from "../../actors/messages/messages.ts"
+import type { CreatedMessage, SentText } from "../../actors/messages/messages.ts"
 import { fail } from "../../contract/core/errors.ts"
 import { success, type Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
@@ -34,7 +34,7 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
   return {
     async createMessage({ params, body, caller, idempotencyKey }) {
       const attachments = body.attachments && (await ownUploads(http, caller.user_id, body.attachments))
-      const { repeats, ...message } = await judged<CreatedMessage>(classifiers, classified =>
+      const sent = await judged<CreatedMessage | SentText>(classifiers, ({ classifiers, scores }) =>
         ask(channelActor, params.channel_id, {
           type: "createMessage",
           author: actorOf(caller),
@@ -44,17 +44,21 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
           embeds: body.embeds,
           poll: body.poll,
           nonce: body.nonce ?? idempotencyKey,
-          ...classified,
+          takesText: true,
+          classifiers,
+          scores,
         }),
       )
+      if ("text" in sent) return new Encoded<Message>(sent.text)
+      const { repeats, ...message } = sent
       // A repeated one may have been read, reacted to or deleted since.
       return repeats ? ((await looked(params.channel_id, message.id, caller.user_id)) ?? message) : message
     },
 
     async listMessages({ params, query, caller }) {
       const { limit = limits.defaultPageSize, ...place } = query
-      const page = await history.page(caller.user_id, params.channel_id, { limit, ...place })
-      return new Encoded<Message[]>(page)
+      const { json, next } = await history.page(caller.user_id, params.channel_id, { limit, ...place })
+      return new Encoded<Message[]>(json, next)
     },
 
     async getMessage({ params, caller }) {
@@ -69,7 +73,6 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
       const edited = await judged<Message>(classifiers, classified =>
         ask(channelActor, params.channel_id, {
           type: "editMessage",
-          user: caller.user_id,
           author: actorOf(caller),
           message_id: params.message_id,
           content: body.content,
@@ -115,7 +118,7 @@ export async function judged<T extends object>(
   const first = await send({ classifiers: backends })
   // Classifiers are asked once: the rules may have changed in between.
   const answer = isUnasked(first)
-    ? await send({ classifiers: [], scores: await scores(first.unasked, first.content) })
+    ? await send({ classifiers: [], scores: await scores(first.unasked, first.content, first) })
     : first
   if (isRefused(answer)) throw blocked(answer.refused)
   if (isUnasked(answer)) throw new Error("asked for scores that it cannot have")

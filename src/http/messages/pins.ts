@@ -2,8 +2,12 @@ import { channelActor } from "../../actors/channel.ts"
 import { success } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/messages/pins.ts"
 import type { routes } from "../../contract/messages/pins.ts"
-import type { Call, Handlers } from "../server/handlers.ts"
-import { seenBy } from "../../views/message-views.ts"
+import { fail } from "../../contract/core/errors.ts"
+import type { Message } from "../../contract/messages/messages.ts"
+import { isId } from "../../domain/core/snowflake.ts"
+import type { PinPlace } from "../../storage/messages/pins.ts"
+import { Encoded, type Call, type Handlers } from "../server/handlers.ts"
+import { listSeenBy } from "../../views/message-views.ts"
 import type { Http } from "../shared/http.ts"
 import type { ViewSources } from "../../views/sources.ts"
 
@@ -24,9 +28,13 @@ export function pins({
   }
 
   return {
-    async listPins({ params, caller }) {
-      await ask(channelActor, params.channel_id, { type: "requireRead", user: caller.user_id })
-      return seenBy(views, caller.user_id, await storage.messages.pinned(params.channel_id, limits.pinsPerChannel))
+    async listPins({ params: { channel_id }, query: { cursor }, caller: { user_id } }) {
+      const after = cursor === undefined ? undefined : pinIn(cursor)
+      await ask(channelActor, channel_id, { type: "requireRead", user: user_id })
+      const { messages, isCut } = await storage.messages.pinned(channel_id, limits.pinsPerChannel, after)
+      const { json, next } = await listSeenBy(views, user_id, { messages, isCut })
+      const last = messages.find(({ id }) => id === next)
+      return new Encoded<Message[]>(json, last ? `${last.pinned_at}.${last.id}` : null)
     },
 
     async pinMessage(call) {
@@ -39,4 +47,10 @@ export function pins({
       return success
     },
   }
+}
+
+function pinIn(text: string): PinPlace {
+  const [, pinned_at, id] = /^(\d{1,15})\.(\d+)$/.exec(text) ?? []
+  if (id === undefined || !isId(id)) throw fail("invalid_cursor")
+  return { pinned_at: Number(pinned_at), id }
 }

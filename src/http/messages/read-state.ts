@@ -5,7 +5,7 @@ import type { routes } from "../../contract/messages/read-state.ts"
 import { holdsIn } from "../../domain/core/permissions.ts"
 import type { Caller } from "../../cluster/admission.ts"
 import type { Handlers } from "../server/handlers.ts"
-import { oneAtATime } from "../shared/one-at-a-time.ts"
+import { oneAtATime } from "../../std/one-at-a-time.ts"
 import { uncounted } from "../shared/uncounted.ts"
 import { isId } from "../../domain/core/snowflake.ts"
 import type { Http, Jobs } from "../shared/http.ts"
@@ -27,16 +27,15 @@ export const readState = (http: ReadStateNeeds): Handlers<typeof routes> => {
   async function ack(caller: Caller, channel: Snowflake, message: Snowflake | null, isBulk: boolean): Promise<number> {
     const user = caller.user_id
     const message_id = message ?? (await storage.readState.newest(channel))
-    const { marked, retell } = await ask(channelActor, channel, {
+    const { marked, retellMs } = await ask(channelActor, channel, {
       type: "ackMessages",
       user,
       message_id,
       isNewest: message === null,
-      // A user who does not say, or of whom it is not known, shows nothing.
-      isShown: caller.read_receipts === true,
+      isShown: caller.read_receipts,
       isBulk,
     })
-    if (retell !== undefined) jobs.later(retell, () => tellAck(channel, user))
+    if (retellMs !== undefined) jobs.later(retellMs, () => tellAck(channel, user))
     return marked
   }
 

@@ -1,17 +1,32 @@
 import { channelActor } from "../../actors/channel.ts"
 import type { Answer, Asked } from "../../runtime/actor.ts"
 import { serverActor, type ServerCommands } from "../../actors/server.ts"
+import type { Budgets, Spending } from "../../cluster/budgets.ts"
 import { hashSecret, newSecret } from "../../cluster/tokens.ts"
 import { fail, Failure } from "../../contract/core/errors.ts"
 import { success, type Snowflake } from "../../contract/core/fields.ts"
+import { limits } from "../../contract/core/limits.ts"
 import type { routes, Webhook } from "../../contract/messages/webhooks.ts"
 import { sameHash } from "../../domain/core/hashes.ts"
 import { webhookSecret, webhookToken, type WebhookState } from "../../domain/messages/webhooks.ts"
 import type { Handlers } from "../server/handlers.ts"
-import type { Http } from "../shared/http.ts"
+import type { Http, Uses } from "../shared/http.ts"
 import type { ServiceFacts } from "../service/system.ts"
 
 const secretBytes = 48
+
+const messageBudget = { capacity: limits.webhookBurstMessages, perSecond: limits.webhookMessagesPerSecond }
+const byteBudget = { capacity: limits.webhookBurstBytes, perSecond: limits.webhookBytesPerSecond }
+
+/** What a message of a webhook takes from the budgets of its server and of the token's holder. */
+const costsOf = (body: { readonly content?: unknown; readonly embeds?: unknown }): Spending[] => [
+  { name: "webhook-messages", amount: 1, budget: messageBudget },
+  {
+    name: "webhook-bytes",
+    amount: Buffer.byteLength(JSON.stringify([body.content, body.embeds])),
+    budget: byteBudget,
+  },
+]
 
 /**
  * A webhook is found by its row, which names the server that keeps it; whatever counts is decided
@@ -21,7 +36,11 @@ export function webhooks({
   ask,
   storage,
   service: { publicUrl },
-}: Http<"webhooks"> & { readonly service: Pick<ServiceFacts, "publicUrl"> }): Handlers<typeof routes> {
+  integrations: { budgets },
+}: Http<"webhooks"> &
+  Uses<{ readonly budgets: Budgets }> & { readonly service: Pick<ServiceFacts, "publicUrl"> }): Handlers<
+  typeof routes
+> {
   async function find(id: Snowflake): Promise<WebhookState> {
     const found = await storage.webhooks.find(id)
     if (!found) throw fail("webhook_not_found")
@@ -87,13 +106,18 @@ export function webhooks({
       const found = await find(webhook_id)
       const secret = webhookSecret(webhook_id, token)
       const token_hash = secret === undefined ? "" : hashSecret(secret)
+      // After the token: a client that knows only the id cannot use up what others may send.
       if (!sameHash(found.token_hash, token_hash)) throw fail("invalid_webhook_token")
+      const { channel_id, holder_id } = found
+      const sender = { webhook_id, channel_id, holder_id, token_hash }
+      // Before anything is spent: who may not send cannot use up what the server's other webhooks
+      // may.
+      await askHomeOf(found, { type: "checkWebhook", ...sender })
+      await budgets.spend([`webhooks-of:${holder_id}`, `server:${found.server_id}`], costsOf(body))
       const { content, username, avatar_url, embeds } = body
       const sent = await askHomeOf(found, {
         type: "executeWebhook",
-        webhook_id,
-        channel_id: found.channel_id,
-        token_hash,
+        ...sender,
         content,
         username,
         avatar_url,

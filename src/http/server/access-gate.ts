@@ -13,7 +13,7 @@ export interface AccessGateOptions {
 /** One token from one place is written down once in so many milliseconds. */
 const quiet = 60_000
 /** Places that are remembered for that; then all are forgotten. */
-const mostPlaces = 1_000
+const maxNoted = 1_000
 
 /**
  * What a request has to bring beside its user's token, where an operator has made API access
@@ -26,7 +26,7 @@ export function createAccessGate({ accessTokens, clock, log }: AccessGateOptions
     const place = `${token} ${formatAddress(address)}`
     const now = clock()
     if ((noted.get(place) ?? -Infinity) > now - quiet) return
-    if (noted.size >= mostPlaces) noted.clear()
+    if (noted.size >= maxNoted) noted.clear()
     noted.set(place, now)
     log.info({ token, address: formatAddress(address) }, "API access token used from outside of its ranges")
   }

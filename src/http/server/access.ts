@@ -24,6 +24,8 @@ export interface AccessOptions {
   /** What applications present, where an operator asks for that. */
   readonly accessTokens: () => AccessTokens
   readonly isBlocked: (address: Address) => boolean
+  /** Whether bounds on what one address has under way leave it out. */
+  readonly isUnlimited: (address: Address) => boolean
   /** Addresses and CIDR ranges whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly string[]
   /**
@@ -31,6 +33,8 @@ export interface AccessOptions {
    * none.
    */
   readonly maintenance: () => Failure | undefined
+  /** What the same requests wait for while it is not known what PostgreSQL has. The body is read before. */
+  readonly hold?: () => Promise<void> | undefined
   /** Whether the query of a link to this file is signed, so that its holder needs no token. */
   readonly isSignedLink: (file: string, query: URLSearchParams) => boolean
   /** A session was used. */
@@ -69,6 +73,7 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
       resource: bucket?.byResource ? resourceOf(bucket.scope, exchange.path) : "",
       bypass: exchange.rateLimitBypass,
     })
+    exchange.isLimited = admitted.figures !== undefined && admitted.figures.scope !== "bypass"
     if (admitted.figures !== undefined)
       exchange.headers += rateLimitHeaders(admitted.figures, admitted.verdict === "limited")
     switch (admitted.verdict) {
@@ -102,7 +107,7 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
     if (bar && !(bar.code === "username_change_required" && route.isForRenaming))
       throw fail(bar.code, { extra: { reason: bar.reason } })
     if (route.auth === "person" && caller.bot) throw fail("people_only")
-    if (route.auth === "administrator" && !isAdministrator(caller.permissions ?? [])) throw fail("administrator_only")
+    if (route.auth === "administrator" && !isAdministrator(caller.permissions)) throw fail("administrator_only")
   }
 
   return {

@@ -1,6 +1,7 @@
 import { fail } from "../../contract/core/errors.ts"
 import type { Form, Route } from "../../contract/core/registry.ts"
-import { ByteBudget } from "./byte-budget.ts"
+import { ByteBudget } from "../../std/byte-budget.ts"
+import { OnePerTurn } from "../../std/one-per-turn.ts"
 import type { Exchange } from "./exchange.ts"
 import type { Exchanges } from "./exchanges.ts"
 import { FormStream, maxBytesBesideFile } from "./form-stream.ts"
@@ -8,11 +9,16 @@ import { fileTooLarge, readForm, sizeMessage } from "./multipart.ts"
 import type { PreparedRoute } from "./prepared-route.ts"
 import type { RequestBody } from "./request-body.ts"
 import { StreamedBody } from "./streamed-body.ts"
-import { readBody } from "./validation.ts"
+import { largeBodyCharacters, readBody } from "./validation.ts"
 
 /** Limits of what comes in. */
 export interface BodyLimits {
-  readonly body: { readonly maxBytes: number; readonly maxDepth: number; readonly timeoutMs: number }
+  readonly body: {
+    readonly maxBytes: number
+    readonly maxDepth: number
+    readonly maxValues: number
+    readonly timeoutMs: number
+  }
   /** Forms with files: of all that are under way, of one caller, and for a whole one. */
   readonly uploads: { readonly maxBytes: number; readonly maxBytesPerUser: number; readonly timeoutMs: number }
   /** Files that are read while they arrive. */
@@ -44,6 +50,9 @@ export function createBodies(limits: BodyLimits, exchanges: Exchanges) {
   const streamBudget = new ByteBudget(streams.maxBytes, uploads.maxBytesPerUser)
   const streamSlots = new ByteBudget(streams.maxConcurrent, streams.maxPerUser)
 
+  /** To look at a large body takes milliseconds, and a user may send sixty at once. */
+  const largeBodies = new OnePerTurn()
+
   const maxBytesWith = (file: NonNullable<Form["file"]>) => file.bytes + maxBytesBesideFile
 
   function boundsOf({ form, body }: Route): PreparedRoute["body"] {
@@ -54,6 +63,7 @@ export function createBodies(limits: BodyLimits, exchanges: Exchanges) {
         tooLarge: () => fail("payload_too_large"),
         timeoutMs: idleTimeoutMs,
         idleTimeoutMs,
+        budget: undefined,
       }
     return {
       maxBytes: maxBytesWith(file),
@@ -76,6 +86,12 @@ export function createBodies(limits: BodyLimits, exchanges: Exchanges) {
       budget: streamBudget,
       slots: streamSlots,
     }
+  }
+
+  function textOf(exchange: Exchange, body: RequestBody): string | undefined | Promise<string | undefined> {
+    if (!body.settled) return awaited(exchange, body, body.text())
+    exchanges.unwatchBody(body)
+    return body.settledText()
   }
 
   /** The time that a body takes to arrive has a limit of its own. */
@@ -124,16 +140,18 @@ export function createBodies(limits: BodyLimits, exchanges: Exchanges) {
         const bytes = await awaited(exchange, body, body.bytes())
         return { value: () => readForm(bytes, exchange.contentType, route), form }
       }
-      const text = await awaited(exchange, body, body.text())
-      const value = () => readBody(text, route.body!, route.bodyOptional, limits.body.maxDepth)
+      const waited = textOf(exchange, body)
+      const text = typeof waited === "object" ? await waited : waited
+      if (text !== undefined && text.length > largeBodyCharacters) await largeBodies.wait()
+      const { maxDepth, maxValues } = limits.body
+      const value = () => readBody(text, route.body!, { optional: route.bodyOptional, maxDepth, maxValues })
       return { value, form }
     },
 
     /** Files are long: a refusal waits until its reader has stopped writing. */
-    refuseDrained: (exchange: Exchange, body: RequestBody | StreamedBody) => async (error: unknown) => {
+    async drain(exchange: Exchange, body: RequestBody | StreamedBody): Promise<void> {
       exchange.dueAt = Infinity
       await body.drained()
-      throw error
     },
   }
 }

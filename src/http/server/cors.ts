@@ -14,7 +14,7 @@ export interface Cors {
 const methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 const requestHeaders = [
   "Accept", "Accept-Language", "Authorization", "Content-Language", "Content-Type", "Idempotency-Key", "If-None-Match", "Origin",
-  "Range", "X-API-Access-Token", "X-Request-Id", "X-Requested-With",
+  "Range", "X-API-Access-Token", "X-Audit-Log-Reason", "X-Request-Id", "X-Requested-With",
 ] // prettier-ignore
 const exposed = [
   "Content-Range",

@@ -23,13 +23,19 @@ const saneRequestId = /^[A-Za-z0-9._-]{8,64}$/
 
 export const json = "application/json"
 
+/** uWebSockets.js gathers so much of what is written within one handler. */
+const corkBytes = 16 * 1024
+
+const hasNoBody = (contentLength: string | undefined): boolean => contentLength === undefined || contentLength === "0"
+
 /** What is in memory of a file for one reader. */
 export const maxPieceBytes = 128 * 1024
 
 /** What an exchange needs of its server. */
 export interface ExchangeSurroundings {
   begun(): void
-  finished(): void
+  /** `holder`: for whom it was counted, if it was. */
+  finished(holder: string | undefined): void
   /** The server closes: every answer ends its connection. */
   readonly closing: boolean
 }
@@ -39,7 +45,7 @@ export interface ExchangeSurroundings {
  * without an answer and without an abort handler, and throws when a response is touched after it
  * was answered or aborted. So:
  *   EXCH1  The constructor listens for the abort and reads the request; nothing of `req` is kept.
- *   EXCH2  Only `reply`, `replyLong` and `replyPieces` write, one of them once, corked, and not
+ *   EXCH2  Only `reply`, `replyAndCut`, `replyLong` and `replyPieces` write, one of them once, corked, and not
  *          after an abort.
  */
 export class Exchange {
@@ -59,17 +65,26 @@ export class Exchange {
   contentLength: string | undefined
   contentType: string | undefined
   repeatedContentLength = false
+  /** All of that name, joined. */
+  transferEncoding: string | undefined
+  /** uWebSockets.js takes such a request for one without a body. */
+  isUnknownCoding = false
   origin: string | undefined
   forwardedFor: string | undefined
   /** The client's, once it was looked up. */
   address: Address = new Uint8Array(4)
+  /** For whom it counts while it is under way. */
+  holder: string | undefined
   userAgent = ""
   idempotencyKey: string | undefined
   auditReason: string | undefined
   rateLimitBypass: string | undefined
+  /** Rate limits hold for the caller. */
+  isLimited = false
   ifNoneMatch: string | undefined
   range: string | undefined
   ifRange: string | undefined
+  acceptEncoding: string | undefined
   /** Two of them are one that nobody has. */
   accessToken: string | undefined
   preflightMethod: string | undefined
@@ -82,6 +97,8 @@ export class Exchange {
   #surroundings: ExchangeSurroundings
   #over = false
   #isFinished = false
+  /** A body that nobody wants is on its way. */
+  #isDropping = false
   #sent: (() => void) | undefined
 
   constructor(
@@ -102,6 +119,18 @@ export class Exchange {
     for (let i = 0; i < parameters; i++) this.path.push(req.getParameter(i))
     req.forEach((name, value) => this.#readHeader(name, value))
     if (this.requestId === "") this.requestId = randomUUID()
+    if (this.transferEncoding !== undefined || !hasNoBody(this.contentLength)) this.#dropBody()
+  }
+
+  /**
+   * Until somebody listens to a body it passes by: an answer that goes out before it has ended ends
+   * the connection, and what still comes is not read.
+   */
+  #dropBody(): void {
+    this.#isDropping = true
+    this.res.onData((_, isLast) => {
+      if (isLast) this.#isDropping = false
+    })
   }
 
   get over(): boolean {
@@ -117,8 +146,8 @@ export class Exchange {
   }
 
   /** `holder`: who is charged for it until more is known. */
-  listenToBody(bounds: Omit<BodyBounds, "startedAt" | "holder">, holder: string): RequestBody {
-    return this.#listen(new RequestBody({ ...bounds, holder, startedAt: this.startedAt }))
+  listenToBody(bounds: BodyBounds, holder: string): RequestBody {
+    return this.#listen(new RequestBody(bounds, this.startedAt, holder))
   }
 
   /** The same, of a body that is read while it comes. */
@@ -128,6 +157,7 @@ export class Exchange {
 
   #listen<Body extends RequestBody | StreamedBody>(body: Body): Body {
     this.body = body
+    this.#isDropping = false
     body.listen(this.res, Number(this.contentLength ?? 0))
     return body
   }
@@ -135,6 +165,15 @@ export class Exchange {
   /** `length`: of the content, where a HEAD is answered without having it. */
   reply(status: number, contentType: string, content: string | Uint8Array, length = Buffer.byteLength(content)): void {
     if (this.#over) return
+    if (!this.#isDropping) return this.#answer(status, contentType, content, length)
+    // A body that came with its head has passed by after this turn: then its connection can stay.
+    this.#over = true
+    setImmediate(() => {
+      if (!this.#isFinished) this.#answer(status, contentType, content, length)
+    })
+  }
+
+  #answer(status: number, contentType: string, content: string | Uint8Array, length: number): void {
     this.#finish(status)
     const { res } = this
     const close = this.#closes
@@ -152,22 +191,53 @@ export class Exchange {
   }
 
   /**
+   * Answers a request of which nobody can say where it ends, and ends the connection: nothing behind
+   * it may be taken for another request. uWebSockets.js goes on reading what has come with a request
+   * that is answered at once, and closes without the answer if it is answered later. So the answer
+   * goes out now, but for its last byte: a request that follows finds this one unanswered, which
+   * ends the connection. The padding brings the answer past the buffer that would be lost with it.
+   */
+  replyAndCut(status: number, contentType: string, content: string): void {
+    if (this.#over) return
+    this.#over = true
+    const { res } = this
+    const whole = Buffer.from(content + " ".repeat(corkBytes))
+    res.writeStatus(statusLines.get(status) ?? String(status))
+    this.#writeHeaders(contentType)
+    res.writeHeader("Connection", "close")
+    res.tryEnd(whole.subarray(0, -1), whole.length)
+    setImmediate(() => {
+      if (this.#isFinished) return
+      this.#finish(status)
+      res.close()
+    })
+  }
+
+  /**
    * Content of which uWebSockets.js shall copy no more than the connection takes at a time.
    * Resolves once all is sent, or never will be.
+   * @param sent is told how much that is
    */
-  replyLong(contentType: string, content: Uint8Array): Promise<void> {
+  replyLong(
+    status: number,
+    contentType: string,
+    content: Uint8Array,
+    sent: (bytes: number) => void = () => {},
+  ): Promise<void> {
     if (this.#over) return Promise.resolve()
     this.#over = true
     const { res } = this
     return new Promise(resolve => {
       this.#sent = resolve
       const go = (offset: number): boolean => {
+        sent(offset)
         const [ok, isWhole] = res.tryEnd(content.subarray(offset), content.length)
-        if (isWhole) this.#finish(200)
+        if (isWhole) this.#finish(status)
         return ok
       }
       res.onWritable(go)
       res.cork(() => {
+        if (status !== 200) res.writeStatus(statusLines.get(status) ?? String(status))
         this.#writeHeaders(contentType)
         if (this.#closes) res.writeHeader("Connection", "close")
         go(0)
@@ -248,7 +318,8 @@ export class Exchange {
    * gave up.
    */
   get #closes(): boolean {
-    return this.#surroundings.closing || (this.body !== undefined && !this.body.complete) || this.repeatedContentLength
+    const isBodyUnderWay = this.#isDropping || (this.body !== undefined && !this.body.complete)
+    return isBodyUnderWay || this.isUnknownCoding || this.#surroundings.closing
   }
 
   /**
@@ -270,7 +341,7 @@ export class Exchange {
     this.#over = true
     this.#isFinished = true
     this.#sent?.()
-    this.#surroundings.finished()
+    this.#surroundings.finished(this.holder)
     this.metrics.observe(status, this.elapsedMs / 1000)
   }
 
@@ -283,6 +354,10 @@ export class Exchange {
       case "content-length":
         if (this.contentLength !== undefined) this.repeatedContentLength = true
         this.contentLength = value
+        break
+      case "transfer-encoding":
+        this.isUnknownCoding ||= this.transferEncoding === undefined && !/chunked\s*$/i.test(value)
+        this.transferEncoding = this.transferEncoding === undefined ? value : `${this.transferEncoding},${value}`
         break
       case "content-type":
         this.contentType = value
@@ -319,6 +394,9 @@ export class Exchange {
         break
       case "if-range":
         this.ifRange = value
+        break
+      case "accept-encoding":
+        this.acceptEncoding = value
         break
       case "access-control-request-method":
         this.preflightMethod = value

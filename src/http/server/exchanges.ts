@@ -1,9 +1,18 @@
 import type { HttpRequest, HttpResponse } from "uWebSockets.js"
-import { fail, unavailable } from "../../contract/core/errors.ts"
-import { addressOf, clientAddress, trustedProxies, type Address } from "../../domain/core/client-address.ts"
+import { fail, unavailable, type Failure } from "../../contract/core/errors.ts"
+import { AddressBudget } from "../../domain/core/address-budget.ts"
+import {
+  addressOf,
+  clientAddress,
+  limitedAddress,
+  trustedProxies,
+  type Address,
+} from "../../domain/core/client-address.ts"
 import { loggedPath } from "../../domain/messages/webhooks.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics, RouteMetrics } from "../../observability/metrics.ts"
+import { SweepWhileAny } from "../../std/sweep-while-any.ts"
+import { systemClock as clock } from "../../std/system-clock.ts"
 import type { Cors } from "./cors.ts"
 import { Exchange, json, type ExchangeSurroundings } from "./exchange.ts"
 import { failureReply, isBug, toFailure } from "./failures.ts"
@@ -15,11 +24,23 @@ export interface ExchangesOptions {
   /** Addresses and CIDR ranges whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly string[]
   readonly cors: Cors
+  /** Requests of one address that are under way at once. */
+  readonly requestsPerAddress: number
+  /** Whether that bound leaves an address out. */
+  readonly isUnlimited: (address: Address) => boolean
   readonly log: Log
   readonly metrics: Pick<Metrics, "http">
 }
 
+/** So late at most is it noticed that a body or an answer is overdue. */
 const sweepEveryMs = 200
+
+/** Why it is not certain where a request ends: a proxy in front may see its end elsewhere. */
+function ambiguityOf({ repeatedContentLength, transferEncoding }: Exchange): Failure | undefined {
+  if (repeatedContentLength) return fail("repeated_header")
+  if (transferEncoding === undefined || transferEncoding.trim().toLowerCase() === "chunked") return undefined
+  return fail("bad_request", { message: "Transfer-Encoding must be chunked" })
+}
 
 /**
  * The exchanges that are under way. It opens them, refuses those that fail or take too long, and on
@@ -30,7 +51,8 @@ export class Exchanges implements ExchangeSurroundings {
   readonly #proxies: ReturnType<typeof trustedProxies>
   readonly #bodies = new Set<RequestBody | StreamedBody>()
   readonly #answering = new Set<Exchange>()
-  readonly #sweep: NodeJS.Timeout
+  readonly #sweeper: SweepWhileAny
+  readonly #ofAddresses: AddressBudget
   #count = 0
   #whenIdle: (() => void) | undefined
   #closing = false
@@ -38,8 +60,8 @@ export class Exchanges implements ExchangeSurroundings {
   constructor(options: ExchangesOptions) {
     this.#options = options
     this.#proxies = trustedProxies(options.trustedProxies)
-    this.#sweep = setInterval(() => this.#refuseOverdue(), sweepEveryMs)
-    this.#sweep.unref()
+    this.#ofAddresses = new AddressBudget(Infinity, options.requestsPerAddress)
+    this.#sweeper = new SweepWhileAny(clock, sweepEveryMs, () => this.#refuseOverdue())
   }
 
   get closing(): boolean {
@@ -51,7 +73,8 @@ export class Exchanges implements ExchangeSurroundings {
     this.#options.metrics.http.inFlight.inc()
   }
 
-  finished(): void {
+  finished(holder: string | undefined): void {
+    if (holder !== undefined) this.#ofAddresses.give(holder, 1)
     this.#count--
     this.#options.metrics.http.inFlight.dec()
     if (this.#count === 0) this.#whenIdle?.()
@@ -68,10 +91,12 @@ export class Exchanges implements ExchangeSurroundings {
   ): void {
     const exchange = new Exchange(res, req, parameters, observed, this)
     try {
+      const ambiguity = ambiguityOf(exchange)
+      if (ambiguity) return this.#cut(exchange, ambiguity)
       if (exchange.origin !== undefined) exchange.headers = this.#options.cors.headersFor(exchange.origin)
       exchange.address = this.#addressOf(exchange)
       if (this.#options.isBlocked(exchange.address)) throw fail("address_blocked")
-      if (exchange.repeatedContentLength) throw fail("repeated_header")
+      this.#countAddress(exchange)
       const answered = answer(exchange)
       if (answered) answered.catch((error: unknown) => this.#refuse(exchange, error))
     } catch (error) {
@@ -83,6 +108,7 @@ export class Exchanges implements ExchangeSurroundings {
   watch(exchange: Exchange, body: RequestBody | StreamedBody | undefined): void {
     if (body && !body.settled) this.#bodies.add(body)
     this.#answering.add(exchange)
+    this.#sweeper.begin()
   }
 
   unwatch(exchange: Exchange): void {
@@ -106,7 +132,28 @@ export class Exchanges implements ExchangeSurroundings {
   async close(): Promise<void> {
     this.beginDrain()
     if (this.#count > 0) await new Promise<void>(resolve => (this.#whenIdle = resolve))
-    clearInterval(this.#sweep)
+    this.#sweeper.stop()
+  }
+
+  /** One that is refused here takes no place, so that its answer gives none back. */
+  #countAddress(exchange: Exchange): void {
+    const { isUnlimited, metrics } = this.#options
+    if (isUnlimited(exchange.address)) return
+    const holder = limitedAddress(exchange.address)
+    if (this.#ofAddresses.take(holder, 1)) {
+      exchange.holder = holder
+      return
+    }
+    metrics.http.overload.requests.inc()
+    throw fail("rate_limited", { retry_after: 1, extra: { global: false, scope: "ip" } })
+  }
+
+  #cut(exchange: Exchange, failure: Failure): void {
+    const { status, body } = failureReply(failure, exchange.requestId)
+    // What uWebSockets.js takes for the next request is mostly none: it says so itself, with a 400 of
+    // its own.
+    if (exchange.isUnknownCoding) exchange.reply(status, json, JSON.stringify(body))
+    else exchange.replyAndCut(status, json, JSON.stringify(body))
   }
 
   #refuse(exchange: Exchange, error: unknown): void {
@@ -121,7 +168,7 @@ export class Exchanges implements ExchangeSurroundings {
     exchange.reply(status, json, JSON.stringify(body))
   }
 
-  #refuseOverdue(): void {
+  #refuseOverdue(): boolean {
     const now = performance.now()
     for (const body of this.#bodies)
       if (body.settled) this.#bodies.delete(body)
@@ -131,6 +178,7 @@ export class Exchanges implements ExchangeSurroundings {
       if (exchange.dueAt < now)
         if (exchange.isSending) exchange.cutOff()
         else this.#refuse(exchange, unavailable("no answer in time"))
+    return this.#bodies.size > 0 || this.#answering.size > 0
   }
 
   #addressOf(exchange: Exchange): Address {

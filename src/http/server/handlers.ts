@@ -17,6 +17,8 @@ export interface Call<R extends Route = Route> {
   readonly userAgent: string
   /** The header of this name, if it may serve as a nonce. */
   readonly idempotencyKey: string | undefined
+  /** Rate limits hold for the caller. */
+  readonly isLimited: boolean
   /** Why, for the audit log, as the header says; see `auditReasonIn`. */
   readonly reason: string | undefined
   /** The form whose file comes while it is taken, where the route has such a one. */

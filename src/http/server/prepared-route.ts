@@ -18,7 +18,7 @@ export interface PreparedRoute {
   readonly waitsForMaintenance: boolean
   readonly bucket: RouteBucket | undefined
   readonly metrics: RouteMetrics
-  readonly body: Omit<BodyBounds, "startedAt" | "holder">
+  readonly body: BodyBounds
   /** Instead of `body`, where the file of a form is read while it arrives. */
   readonly stream: Omit<StreamBounds, "startedAt" | "holder"> | undefined
 }

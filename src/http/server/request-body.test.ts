@@ -2,10 +2,10 @@ import type { HttpResponse } from "uWebSockets.js"
 import { expect, test } from "vitest"
 import { fail, Failure } from "../../contract/core/errors.ts"
 import { RequestBody } from "./request-body.ts"
-import { ByteBudget } from "./byte-budget.ts"
+import { ByteBudget } from "../../std/byte-budget.ts"
 
 /** A body whose bytes come when the test says so. */
-function arriving(maxBytes: number, budget?: ByteBudget, holder = "1.2.3.4") {
+function arriving(maxBytes: number, budget?: ByteBudget, { holder = "1.2.3.4", idleTimeoutMs = 100 } = {}) {
   let take: ((chunk: ArrayBuffer, isLast: boolean) => void) | undefined
   const res = {
     onData(handler: typeof take) {
@@ -14,7 +14,7 @@ function arriving(maxBytes: number, budget?: ByteBudget, holder = "1.2.3.4") {
   } as unknown as HttpResponse
   const startedAt = performance.now()
   const tooLarge = () => fail("file_too_large")
-  const body = new RequestBody({ maxBytes, tooLarge, startedAt, timeoutMs: 1_000, idleTimeoutMs: 100, budget, holder })
+  const body = new RequestBody({ maxBytes, tooLarge, timeoutMs: 1_000, idleTimeoutMs, budget }, startedAt, holder)
   body.listen(res, 0)
   return { body, startedAt, come: (bytes: number, isLast = false) => take!(new ArrayBuffer(bytes), isLast) }
 }
@@ -111,10 +111,15 @@ test("no user holds more than their share; what comes before they are known coun
   expect(budget.take("user 1", 2_000) && budget.take("1.2.3.4", 2_000)).toBe(true)
 })
 
-test("what is refused passes by, until its end, its sender's, or a while", async () => {
-  const [ended, gone, slow, endless] = [arriving(500), arriving(500), arriving(500), arriving(500)]
+test("what is refused passes by, until its end, its sender's, or too much of it", async () => {
+  const patient = { idleTimeoutMs: 60_000 }
+  const bodies = {
+    ended: arriving(500, undefined, patient),
+    gone: arriving(500, undefined, patient),
+    endless: arriving(500, undefined, patient),
+  }
   const passed = new Set<string>()
-  const waiting = Object.entries({ ended, gone, slow, endless }).map(async ([name, { body, come }]) => {
+  const waiting = Object.entries(bodies).map(async ([name, { body, come }]) => {
     come(501)
     expect(await outcome(body)).toBe("file_too_large")
     await body.drained()
@@ -122,15 +127,20 @@ test("what is refused passes by, until its end, its sender's, or a while", async
   })
   await new Promise(resolve => setImmediate(resolve))
   expect(passed.size).toBe(0)
-  ended.come(10_000, true)
-  gone.body.abandon()
-  endless.come(64 * 1024 * 1024)
-  await new Promise(resolve => setImmediate(resolve))
-  expect([...passed].toSorted()).toEqual(["ended", "endless", "gone"])
+  bodies.ended.come(10_000, true)
+  bodies.gone.body.abandon()
+  bodies.endless.come(64 * 1024 * 1024)
   await Promise.all(waiting)
-  expect(passed.has("slow")).toBe(true)
   // At once where there is nothing to wait for.
-  for (const { body } of [ended, gone]) await body.drained()
+  for (const { body } of [bodies.ended, bodies.gone]) await body.drained()
+})
+
+test("what is refused and whose sender is silent is waited for no longer than a pause may last", async () => {
+  const slow = arriving(500)
+  slow.come(501)
+  expect(await outcome(slow.body)).toBe("file_too_large")
+  await slow.body.drained()
+  expect(slow.body.complete).toBe(false)
 })
 
 test("a body is overdue when nothing came for a while, or when it takes too long as a whole", () => {

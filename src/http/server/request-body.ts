@@ -1,23 +1,19 @@
 import { isUtf8 } from "node:buffer"
 import type { HttpResponse } from "uWebSockets.js"
 import { fail, unavailable, type Failure } from "../../contract/core/errors.ts"
-import type { ByteBudget } from "./byte-budget.ts"
+import type { ByteBudget } from "../../std/byte-budget.ts"
 
 export interface BodyBounds {
   /** Bytes of the whole body. */
   readonly maxBytes: number
   /** What a larger one is refused with. */
   readonly tooLarge: () => Failure
-  /** Milliseconds on the clock of `performance.now`. */
-  readonly startedAt: number
   /** Milliseconds in which the whole body has to come. */
   readonly timeoutMs: number
   /** Milliseconds in which something more of it has to come. */
   readonly idleTimeoutMs: number
   /** What bodies of this kind may hold in memory together; absent: not counted. */
-  readonly budget?: ByteBudget | undefined
-  /** Whose share of the budget it takes until `belongTo` says more. */
-  readonly holder?: string
+  readonly budget: ByteBudget | undefined
 }
 
 /** Bytes of a body that is refused. */
@@ -29,6 +25,7 @@ export const maxDrainedBytes = 64 * 1024 * 1024
  */
 export class RequestBody {
   readonly #bounds: BodyBounds
+  readonly #startedAt: number
   #chunks: Buffer[] | undefined
   #bytes = 0
   #announced = 0
@@ -43,10 +40,15 @@ export class RequestBody {
   #isGone = false
   #drained: (() => void) | undefined
 
-  constructor(bounds: BodyBounds) {
+  /**
+   * @param startedAt milliseconds on the clock of `performance.now`
+   * @param holder whose share of the budget it takes until `belongTo` says more
+   */
+  constructor(bounds: BodyBounds, startedAt: number, holder: string) {
     this.#bounds = bounds
-    this.#holder = bounds.holder ?? ""
-    this.#lastAt = bounds.startedAt
+    this.#startedAt = startedAt
+    this.#holder = holder
+    this.#lastAt = startedAt
   }
 
   /** Every byte is in. A reply that goes out before has to end the connection. */
@@ -60,8 +62,8 @@ export class RequestBody {
   }
 
   isOverdue(now: number): boolean {
-    const { startedAt, timeoutMs, idleTimeoutMs } = this.#bounds
-    return now > Math.min(startedAt + timeoutMs, this.#lastAt + idleTimeoutMs)
+    const { timeoutMs, idleTimeoutMs } = this.#bounds
+    return now > Math.min(this.#startedAt + timeoutMs, this.#lastAt + idleTimeoutMs)
   }
 
   listen(res: HttpResponse, announcedBytes: number): void {
@@ -113,16 +115,22 @@ export class RequestBody {
   /** Undefined when there are none. */
   async bytes(): Promise<Buffer | undefined> {
     if (!this.settled) await new Promise<void>(resolve => (this.#wake = resolve))
-    if (this.#failure) throw this.#failure
-    return this.#whole
+    return this.#settledBytes()
   }
 
   /** The text, undefined when there is none. */
   async text(): Promise<string | undefined> {
-    const whole = await this.bytes()
-    if (whole === undefined) return undefined
-    if (!isUtf8(whole)) throw fail("bad_request")
-    return whole.toString("utf8")
+    return textOf(await this.bytes())
+  }
+
+  /** The same of a body that is settled: nearly every one is when it is wanted. */
+  settledText(): string | undefined {
+    return textOf(this.#settledBytes())
+  }
+
+  #settledBytes(): Buffer | undefined {
+    if (this.#failure) throw this.#failure
+    return this.#whole
   }
 
   #take(chunk: ArrayBuffer, isLast: boolean): void {
@@ -181,6 +189,12 @@ export class RequestBody {
     this.#wake?.()
     this.#wake = undefined
   }
+}
+
+function textOf(bytes: Buffer | undefined): string | undefined {
+  if (bytes === undefined) return undefined
+  if (!isUtf8(bytes)) throw fail("bad_request")
+  return bytes.toString("utf8")
 }
 
 const tooMany = () => unavailable("too many uploads at once")

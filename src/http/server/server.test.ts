@@ -1,5 +1,8 @@
 import { randomUUID } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { get, type IncomingMessage } from "node:http"
 import { connect } from "node:net"
+import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from "vitest"
 import uWS from "uWebSockets.js"
 import { clusterConfig } from "../../../cluster.config.ts"
@@ -25,6 +28,7 @@ import { createRestServer } from "../rest-server.ts"
 import type { HttpServer } from "./server.ts"
 import { createHashing } from "../../integrations/password-hashing.ts"
 import { createSecrets } from "../../integrations/secrets.ts"
+import { ordinary } from "../../../tests/kit/ordinary-session.ts"
 
 /** The REST server alone: real sockets, real Redis; actors and rows are played by the test. */
 const redis = openRedis(inject("redis"), "http server test", () => {})
@@ -59,6 +63,12 @@ const create = (async (actor: { kind: string }, command: { type: string; user: U
 
 /** Rows of what no test here looks at. */
 const nothingThere = new Proxy({}, { get: () => async () => [] })
+const shownPage = {
+  contentType: "text/html; charset=utf-8",
+  body: Buffer.from("<p>docs"),
+  headers: { "Cache-Control": "no-cache" },
+  etag: '"tag"',
+}
 /** The picture of every emoji. */
 const stored = { bytes: Buffer.alloc(0), hash: "h", reads: 0 }
 const played: Record<string, object> = {
@@ -81,7 +91,7 @@ const played: Record<string, object> = {
   oneTimeTokens: { find: async () => undefined },
   servers: { ofUser: async () => [], ownedBy: async () => 0 },
   invites: { find: async () => undefined, withServer: async () => undefined },
-  messages: { page: async () => [], find: async () => new Map() },
+  messages: { page: async () => ({ messages: [], isCut: false }), find: async () => new Map() },
   relationships: { list: async () => [] },
   accountDeletion: { isOwner: async () => false, botsOf: async () => [] },
   exports: { latest: async () => undefined, latestReady: async () => undefined },
@@ -145,6 +155,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
       },
       integrations: {
         blobs,
+        budgets: { spend: async () => {} },
         iceServers: () => [],
         hashing: createHashing({ memoryKib: 1_024, passes: 1, maxConcurrent: 1, timeoutMs: 3_000 }),
         secrets: createSecrets("ab".repeat(32)),
@@ -162,16 +173,18 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
     {
       access: {
         admission: createAdmission({ redis, keys, tokens, enabled }),
-        tokens, tokenBinding: false, maintenance: () => undefined, isBlocked: () => false, trustedProxies: more.trustedProxies ?? [],
+        tokens, tokenBinding: false, maintenance: () => undefined, isBlocked: () => false, isUnlimited: () => false, trustedProxies: more.trustedProxies ?? [],
       },
       corsAllowedOrigins: policy.cors_allowed_origins,
       metrics,
-      pages: { docs: () => ({ contentType: "text/html; charset=utf-8", body: Buffer.from("<p>docs"), headers: { "Cache-Control": "no-cache" }, etag: '"tag"' }) },
+      pages: { docs: () => shownPage },
       limits: {
-        body: { maxBytes: 4096, maxDepth: 32, timeoutMs: 300 },
+        body: { maxBytes: 4096, maxDepth: 32, maxValues: 1_000, timeoutMs: 300 },
         uploads: { maxBytes: 4_194_304, maxBytesPerUser: 4_194_304, timeoutMs: 1_000 },
         streams: { maxBytes: 4_194_304, maxConcurrent: 10, maxPerUser: 3, minBytesPerSecond: 32_768 },
         downloads: { maxBytes: 20_000_000, maxBytesPerAddress: 20_000_000, timeoutMs: 1_000 },
+        pages: { requestsPerMinute: enabled ? 5 : Infinity },
+        connections: { requestsPerAddress: 20 },
         answerTimeoutMs: 4_000,
       },
     },
@@ -212,7 +225,7 @@ function signIn(facts: Partial<AccessSession> = {}) {
   const now = Math.floor(Date.now() / 1000)
   const session_id = String(1000 + sessions.size)
   sessions.set(session_id, {
-    session_id, user_id: String(70 + sessions.size), username: "ada", badges: [], tier: "standard", bot: false, token_hash: hashSecret(secret), expires_at: now + 600_000, last_activity: now, ...facts,
+    session_id, user_id: String(70 + sessions.size), username: "ada", badges: [], tier: "standard", ...ordinary, token_hash: hashSecret(secret), expires_at: now + 600_000, last_activity: now, ...facts,
   }) // prettier-ignore
   return `${session_id}.${secret}`
 }
@@ -365,13 +378,7 @@ test("bad paths and queries get the documented error", async () => {
 })
 
 test("%40me is @me", async () => {
-  users.push({
-    id: sessions.get(token.split(".")[0]!)!.user_id,
-    username: "ada",
-    email: "a@b.example",
-    badges: [],
-    created_at: 1,
-  } as never)
+  token = signIn({ account: { ...ordinary.account, email: "a@b.example" } })
   expect(await call("GET", "/api/v1/users/%40me")).toMatchObject({
     status: 200,
     body: { username: "ada", email: "a@b.example" },
@@ -458,6 +465,80 @@ test("a file is read when it is wanted and the budget allows; a client that does
   await expect.poll(async () => (await whole())?.equals(stored.bytes)).toBe(true)
   await expect.poll(inFlight).toBe("0")
   stored.bytes = Buffer.alloc(0)
+})
+
+test("a long answer of JSON counts against the budget until its reader has it; a reader that takes nothing is cut off", async () => {
+  const inFlight = async () => /^starling_http_requests_in_flight (\d+)$/m.exec(await metrics.registry.metrics())?.[1]
+  const held = async () => /^starling_http_reply_bytes_held (\d+)$/m.exec(await metrics.registry.metrics())?.[1]
+  answer = ({ type }) =>
+    type === "readChannel" ? { id: "7", recipient_id: null, topic: "0123456789".repeat(1_600_000) } : undefined
+  const path = "/api/v1/channels/7"
+  const head = `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`
+  let ended = false
+  const slow = connect(port, "127.0.0.1", () => slow.write(head))
+  slow.on("error", () => {}).on("close", () => (ended = true))
+  slow.pause()
+  await expect.poll(async () => Number(await held())).toBeGreaterThan(16_000_000)
+  expect(await inFlight()).toBe("1")
+  const refused = await call("GET", path)
+  expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "1"])
+  // What is short is not refused.
+  expect((await call("GET", "/health")).status).toBe(200)
+  await expect.poll(inFlight, { timeout: 5_000 }).toBe("0")
+  slow.resume()
+  await expect.poll(() => ended).toBe(true)
+  const whole = await call("GET", path)
+  expect([whole.status, (whole.body as unknown as { topic: string }).topic.length]).toEqual([200, 16_000_000])
+  await expect.poll(held).toBe("0")
+})
+
+test("a page is compressed for clients that take that, each coding under its own tag", async () => {
+  const plain = readFileSync(new URL("server.test.ts", import.meta.url))
+  shownPage.body = plain
+  const ask = async (coding: string, more: Record<string, string> = {}) => {
+    const response = await new Promise<IncomingMessage>((resolve, reject) =>
+      get({ port, path: "/docs", headers: { ...(coding && { "accept-encoding": coding }), ...more } }, resolve).on(
+        "error",
+        reject,
+      ),
+    )
+    const body = Buffer.concat((await response.toArray()) as Buffer[])
+    return { status: response.statusCode, headers: response.headers, body }
+  }
+  const gzipped = await ask("gzip, deflate")
+  expect(gzipped.headers).toMatchObject({ "content-encoding": "gzip", etag: '"tag-gzip"' })
+  expect(gzipped.headers["vary"]).toContain("Accept-Encoding")
+  expect(gzipped.body.length).toBeLessThan(plain.length / 2)
+  expect(gunzipSync(gzipped.body).equals(plain)).toBe(true)
+  const brotli = await ask("gzip, deflate, br")
+  expect(brotli.headers).toMatchObject({ "content-encoding": "br", etag: '"tag-br"' })
+  expect(brotliDecompressSync(brotli.body).equals(plain)).toBe(true)
+  for (const coding of ["", "identity", "deflate", "gzip;q=0, br; q=0.0", "GZIP;q=0"]) {
+    const whole = await ask(coding)
+    expect([coding, whole.headers["content-encoding"], whole.headers.etag, whole.body.equals(plain)]).toEqual([
+      coding,
+      undefined,
+      '"tag"',
+      true,
+    ])
+    expect(whole.headers["vary"]).toContain("Accept-Encoding")
+  }
+  expect((await ask("gzip", { "if-none-match": '"tag-gzip"' })).status).toBe(304)
+  expect((await ask("gzip", { "if-none-match": '"tag"' })).status).toBe(200)
+  expect((await ask("", { "if-none-match": '"tag"' })).status).toBe(304)
+  shownPage.body = Buffer.from("<p>docs")
+})
+
+test("an address may ask for so many pages a minute, which take nothing from its other requests", async () => {
+  const from = { "X-Forwarded-For": "198.51.100.77" }
+  const answers = []
+  for (let i = 0; i < 7; i++) answers.push(await fetch(`http://127.0.0.1:${limited.port}/docs`, { headers: from }))
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 429, 429])
+  expect(Number(answers[5]!.headers.get("retry-after"))).toBeGreaterThan(0)
+  const other = { "X-Forwarded-For": "198.51.100.78" }
+  expect((await fetch(`http://127.0.0.1:${limited.port}/docs`, { headers: other })).status).toBe(200)
+  const request = await fetch(`http://127.0.0.1:${limited.port}/api/v1/version`, { headers: from })
+  expect([request.status, request.headers.get("x-ratelimit-remaining")]).toEqual([200, "79"])
 })
 
 test("authentication says what is wrong", async () => {

@@ -7,22 +7,29 @@ import { formatAddress, limitedAddress } from "../../domain/core/client-address.
 import { isUncounted } from "../../domain/core/rate-limits.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics, RouteMetrics } from "../../observability/metrics.ts"
-import type { Pages, PageSource } from "../../web/pages.ts"
+import type { Page, Pages, PageSource } from "../../web/pages.ts"
 import { createAccess, type AccessOptions } from "./access.ts"
 import { createBodies, type BodyLimits } from "./bodies.ts"
-import { createContents, type DownloadLimits } from "./contents.ts"
 import { createCors } from "./cors.ts"
-import { json, type Exchange } from "./exchange.ts"
+import type { Exchange } from "./exchange.ts"
 import { Exchanges } from "./exchanges.ts"
 import { Encoded, type Call, type Handlers } from "./handlers.ts"
+import { createPageRequests } from "./page-requests.ts"
+import { isCompressed, variantOf } from "./page-variants.ts"
 import { patternsOf, patternsOfPage, prepareRoute, restOf, type PreparedRoute } from "./prepared-route.ts"
+import { createReplies, type DownloadLimits } from "./replies.ts"
 import type { RequestBody } from "./request-body.ts"
 import { auditReasonIn, idempotencyKeyIn, isNamed, tokenIn } from "./request-headers.ts"
 import type { StreamedBody } from "./streamed-body.ts"
 import { createUnmatched } from "./unmatched.ts"
 import { readParams, readQuery } from "./validation.ts"
 
-export type HttpLimits = BodyLimits & DownloadLimits
+/** `pages`: of an address; `Infinity`: as many as it likes. */
+export type HttpLimits = BodyLimits &
+  DownloadLimits & {
+    readonly pages: { readonly requestsPerMinute: number }
+    readonly connections: { readonly requestsPerAddress: number }
+  }
 
 export interface HttpServerOptions {
   readonly handlers: Handlers<typeof routes>
@@ -36,9 +43,36 @@ export interface HttpServerOptions {
   readonly clock: () => number
 }
 
+const unstored = "\r\nCache-Control: no-store"
 /** Instead of a listed origin with credentials. */
 const anyOrigin = "\r\nAccess-Control-Allow-Origin: *"
 const httpMethods = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "del" } as const
+
+function requireOpen({ maintenance }: HttpServerOptions["access"]): void {
+  const refusal = maintenance()
+  if (refusal) throw refusal
+}
+
+function sendReply(
+  replies: ReturnType<typeof createReplies>,
+  route: Route,
+  exchange: Exchange,
+  reply: unknown,
+): void | Promise<void> {
+  if (reply instanceof Encoded) {
+    if (reply.nextCursor !== null) exchange.headers += `\r\nX-Next-Cursor: ${reply.nextCursor}`
+    return replies.json(exchange, reply.json)
+  }
+  if (route.produces === undefined) return replies.json(exchange, JSON.stringify(reply))
+  return replies.content(exchange, reply as Content)
+}
+
+const headersOf = (page: Page, coding: string | undefined, etag: string): Record<string, string> => ({
+  ...page.headers,
+  ...(isCompressed(page) && { Vary: "Accept-Encoding" }),
+  ...(coding && { "Content-Encoding": coding }),
+  ETag: etag,
+})
 
 /**
  * The REST server: every route of the contract, and the pages, on an app that the gateway shares. A
@@ -50,10 +84,10 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
   const { log, metrics } = options
   const cors = createCors(options.corsAllowedOrigins)
   const access = createAccess(rules, options)
-  const { isBlocked, trustedProxies } = rules
-  const exchanges = new Exchanges({ isBlocked, trustedProxies, cors, log, metrics })
+  const exchanges = new Exchanges({ ...rules, ...limits.connections, cors, log, metrics })
   const bodies = createBodies(limits, exchanges)
-  const sendContent = createContents(limits, log)
+  const replies = createReplies(limits, log, metrics)
+  const countPage = createPageRequests(limits.pages.requestsPerMinute, metrics.http.refused.of("pages"))
   const registerUnmatched = createUnmatched({ access, cors, exchanges, metrics })
 
   function serve(prepared: PreparedRoute, res: HttpResponse, req: HttpRequest): void {
@@ -62,19 +96,29 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
     exchanges.open({ res, req, parameters }, prepared.metrics, exchange => {
       if (route.takesRest) exchange.path.push(restOf(exchange.url, route.path))
       if (route.isForAnyOrigin) exchange.headers = anyOrigin
-      const maintenance = prepared.waitsForMaintenance ? rules.maintenance() : undefined
-      if (maintenance) throw maintenance
+      if (route.isUnstored) exchange.headers += unstored
+      if (prepared.waitsForMaintenance) requireOpen(rules)
       const body = bodies.listen(prepared, exchange, limitedAddress(exchange.address))
       exchange.dueAt = exchange.startedAt + limits.answerTimeoutMs
       exchanges.watch(exchange, body)
-      const answered = answer(prepared, exchange, body)
-      return (body && route.form?.file ? answered.catch(bodies.refuseDrained(exchange, body)) : answered).finally(
-        () => {
-          exchanges.unwatch(exchange)
-          body?.release()
-        },
-      )
+      return finish(prepared, exchange, body)
     })
+  }
+
+  async function finish(
+    prepared: PreparedRoute,
+    exchange: Exchange,
+    body: RequestBody | StreamedBody | undefined,
+  ): Promise<void> {
+    try {
+      await answer(prepared, exchange, body)
+    } catch (error) {
+      if (body && prepared.route.form?.file) await bodies.drain(exchange, body)
+      throw error
+    } finally {
+      exchanges.unwatch(exchange)
+      body?.release()
+    }
   }
 
   async function answer(
@@ -96,46 +140,47 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
     const read = body && (await bodies.read(prepared, exchange, body))
     if (exchange.over) return
     const params = parameters.length > 0 ? readParams(parameters, exchange.path, route.params) : undefined
-    const form = read?.form()
     const call = {
       params,
       query: route.query && readQuery(exchange.queryText, route.query),
+      form: read?.form(),
       body: read?.value(),
       caller,
-      token: tokenIn(exchange, route) ?? "",
+      token: (isOpenedByLink ? tokenIn(exchange, route) : token) ?? "",
       address: formatAddress(exchange.address),
       userAgent: exchange.userAgent,
       idempotencyKey: idempotencyKeyIn(exchange),
+      isLimited: exchange.isLimited,
       reason: auditReasonIn(exchange),
-      form,
       range: exchange.isHead ? undefined : exchange.range,
       ifRange: exchange.ifRange,
     } as Call
-    const reply = await prepared.handler(call)
-    if (reply instanceof Encoded) {
-      if (reply.nextCursor !== null) exchange.headers += `\r\nX-Next-Cursor: ${reply.nextCursor}`
-      return exchange.reply(200, json, reply.json)
-    }
-    if (route.produces === undefined) return exchange.reply(200, json, JSON.stringify(reply))
-    return sendContent(exchange, reply as Content)
+    const held = prepared.waitsForMaintenance ? rules.hold?.() : undefined
+    if (held) await held
+    if (exchange.over) return
+    return sendReply(replies, route, exchange, await prepared.handler(call))
   }
 
   function servePage(find: PageSource, observed: RouteMetrics, res: HttpResponse, req: HttpRequest): void {
-    exchanges.open({ res, req }, observed, async exchange => {
-      if (!isUncounted(exchange.url)) await access.admit(exchange)
-      const page = await find(exchange.url)
-      if (!page) throw fail("not_found")
-      exchange.addHeaders({ ...page.headers, ETag: page.etag })
-      const isKnown = isNamed(page.etag, exchange.ifNoneMatch)
-      exchange.reply(isKnown ? 304 : 200, page.contentType, isKnown ? "" : page.body)
+    exchanges.open({ res, req }, observed, exchange => {
+      countPage(limitedAddress(exchange.address), exchange.startedAt)
+      exchanges.watch(exchange, undefined)
+      return answerPage(find, exchange).finally(() => exchanges.unwatch(exchange))
     })
   }
 
+  async function answerPage(find: PageSource, exchange: Exchange): Promise<void> {
+    if (!isUncounted(exchange.url)) await access.admit(exchange)
+    const page = await find(exchange.url)
+    if (!page) throw fail("not_found")
+    const { body, coding, etag } = await variantOf(page, exchange.acceptEncoding)
+    exchange.addHeaders(headersOf(page, coding, etag))
+    if (isNamed(etag, exchange.ifNoneMatch)) exchange.reply(304, page.contentType, "")
+    else await replies.shared(exchange, page.contentType, body)
+  }
+
   return {
-    /**
-     * Puts every route on the app. What the gateway registers stays its own: paths match before the
-     * catch-all.
-     */
+    /** Puts every route on the app. Paths that the gateway registers match before the catch-all. */
     register(app: TemplatedApp): void {
       const methodsOf = new Map<string, string[]>()
       const on = (method: Route["method"], pattern: string, take: (res: HttpResponse, req: HttpRequest) => void) => {
@@ -163,10 +208,7 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
       registerUnmatched(app, methodsOf)
     },
 
-    /**
-     * From now on every answer ends its connection, so that clients reach another worker with their
-     * next request.
-     */
+    /** From now on every answer ends its connection: the client's next request reaches another worker. */
     beginDrain: () => exchanges.beginDrain(),
 
     /** Waits for the answers under way. The listening socket is the caller's. */

@@ -2,7 +2,7 @@ import type { HttpResponse } from "uWebSockets.js"
 import { expect, test } from "vitest"
 import { fail, Failure } from "../../contract/core/errors.ts"
 import { FormStream } from "./form-stream.ts"
-import { ByteBudget } from "./byte-budget.ts"
+import { ByteBudget } from "../../std/byte-budget.ts"
 import { StreamedBody } from "./streamed-body.ts"
 
 /**

@@ -1,7 +1,7 @@
 import type { HttpResponse } from "uWebSockets.js"
 import { fail, unavailable, type Failure } from "../../contract/core/errors.ts"
 import { withinMs, maxDrainedBytes } from "./request-body.ts"
-import type { ByteBudget } from "./byte-budget.ts"
+import type { ByteBudget } from "../../std/byte-budget.ts"
 
 export interface StreamBounds {
   /** Bytes of the whole body. */

@@ -5,7 +5,16 @@ import { fail, type ErrorCode, type Failure, type ValidationIssue } from "../../
 import { Snowflake } from "../../contract/core/fields.ts"
 import type { RateLimit } from "../../contract/core/limits.ts"
 import type { Route } from "../../contract/core/registry.ts"
-import { holdsUnsafeText, isDeeper, isUnsafe, jsonErrorOffset, mayBeUnsafe, opensDeeper } from "./json-text.ts"
+import { valuesIn } from "../../contract/messages/embeds.ts"
+import {
+  holdsUnsafeText,
+  isDeeper,
+  isUnsafe,
+  jsonErrorOffset,
+  mayBeUnsafe,
+  measureJson,
+  opensDeeper,
+} from "./json-text.ts"
 
 /** Turns what a request says into what its route declares, or into the refusal. */
 
@@ -26,6 +35,15 @@ const idErrors: Record<string, ErrorCode> = {
  * wait.
  */
 const maxSearchedCharacters = 16_384
+
+/**
+ * Longer text is measured before it is parsed. Shorter text cannot hold enough to take
+ * long.
+ */
+export const largeBodyCharacters = 16_384
+
+/** Problems that one refusal tells: a small body may have a hundred thousand. */
+const maxIssues = 20
 
 /**
  * A parameter of a path, with the refusal of a value that is no snowflake; absent where its schema
@@ -107,10 +125,23 @@ export function readQuery(text: string, schema: z.ZodObject): unknown {
 }
 
 /** `text` is the body, valid UTF-8; undefined when there was none. */
-export function readBody(text: string | undefined, schema: z.ZodType, optional: boolean, maxDepth: number): unknown {
+export function readBody(
+  text: string | undefined,
+  schema: z.ZodType,
+  {
+    optional,
+    maxDepth,
+    maxValues,
+  }: { readonly optional: boolean; readonly maxDepth: number; readonly maxValues: number },
+): unknown {
   if (text === undefined) {
     if (optional) return check("body", schema, {})
     throw invalid([{ loc: ["body"], msg: "Field required", type: "missing" }])
+  }
+  if (text.length > largeBodyCharacters) {
+    const { isTooDeep, values } = measureJson(text, { maxDepth, maxValues })
+    if (isTooDeep) throw tooDeep(maxDepth)
+    if (values > maxValues) throw tooMany(maxValues)
   }
   let value: unknown
   try {
@@ -121,23 +152,35 @@ export function readBody(text: string | undefined, schema: z.ZodType, optional: 
     throw invalid([{ loc: ["body", ...place], msg: "JSON decode error", type: "json_invalid" }])
   }
   if (isDeeper(value, maxDepth)) throw tooDeep(maxDepth)
+  if (valuesIn(value, maxValues) > maxValues) throw tooMany(maxValues)
   if (mayBeUnsafe(text) && holdsUnsafeText(value)) throw fail("unsafe_text")
   return check("body", schema, value === null && optional ? {} : value)
 }
 
+const tooMany = (maxValues: number) =>
+  invalid([{ loc: ["body"], msg: `must have at most ${maxValues} keys and items`, type: "too_big" }])
 const tooDeep = (maxDepth: number) =>
   invalid([{ loc: ["body"], msg: `nested deeper than ${maxDepth} levels`, type: "too_deep" }])
 
 export function check(part: "path" | "query" | "body", schema: z.ZodType, value: unknown): unknown {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  throw invalid(result.error.issues.map(issue => toIssue(part, issue, value)))
+  const { issues } = result.error
+  const told = issues.slice(0, maxIssues).map(issue => toIssue(part, issue, value))
+  throw invalid(told, issues.length - told.length)
 }
 
-/** Every problem, none with the value that caused it: it may be a password. */
-export function invalid(issues: ValidationIssue[]): Failure {
+/**
+ * The first problems, none with the value that caused it: it may be a password.
+ * @param further problems that are not told
+ */
+export function invalid(issues: ValidationIssue[], further = 0): Failure {
   const first = issues[0]!
-  return fail("validation_failed", { message: `Invalid ${first.loc.at(-1)}: ${first.msg}`, issues })
+  return fail("validation_failed", {
+    message: `Invalid ${first.loc.at(-1)}: ${first.msg}`,
+    issues,
+    ...(further > 0 && { extra: { further_issues: further } }),
+  })
 }
 
 function toIssue(part: string, issue: z.core.$ZodIssue, value: unknown): ValidationIssue {

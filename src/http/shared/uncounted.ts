@@ -1,6 +1,7 @@
 import { channelActor } from "../../actors/channel.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Http, Jobs } from "./http.ts"
+import { setNewest } from "../../std/bounded-map.ts"
 
 /** A channel is looked at once in this time. */
 const pauseMs = 60_000
@@ -40,9 +41,7 @@ export function uncounted({
     const now = clock()
     const before = lookedAt.get(channel)
     if ((before !== undefined && Math.abs(now - before) < pauseMs) || waiting.size > maxWaiting - 1) return
-    lookedAt.delete(channel)
-    lookedAt.set(channel, now)
-    if (lookedAt.size > maxRemembered) lookedAt.delete(lookedAt.keys().next().value!)
+    setNewest(lookedAt, channel, now, maxRemembered)
     waiting.add(channel)
     if (isUnderWay) return
     isUnderWay = true

@@ -59,7 +59,7 @@ export const relationships = ({
     ])
     const presenceOf = await statusesOf(status === "pending_incoming" ? [by.id, other.id] : [])
     const withPresence = (party: Party): Party => ({ ...party, presence: presenceOf(party.id) })
-    return { by: withPresence(by), other: withPresence(other), room: counts }
+    return { by: withPresence(by), other: withPresence(other), counts }
   }
 
   /** Resolves when the DM of the two knows that it is closed, or open again. */
@@ -113,7 +113,7 @@ export const relationships = ({
         listCountsOf(caller, user_id),
       ])
       try {
-        const made = await ask(userActor, lowerOf(caller.user_id, user_id), { type: "blockUser", ...two, room: counts })
+        const made = await ask(userActor, lowerOf(caller.user_id, user_id), { type: "blockUser", ...two, counts })
         await heed(caller, user_id, true)
         return made
       } catch (error) {

@@ -1,6 +1,6 @@
 import { hashSecret, newSecret } from "../../cluster/tokens.ts"
 import { codePoints } from "../../contract/core/fields.ts"
-import { mostAccessTokens, mostScopes, type ScopeMode } from "../../domain/service/access-tokens.ts"
+import { maxAccessTokens, maxScopes, type ScopeMode } from "../../domain/service/access-tokens.ts"
 import { formatRange, parseRange } from "../../domain/core/client-address.ts"
 import { dateOf, isBigint, Misuse, Refusal, within, type Commands } from "./saying.ts"
 
@@ -19,7 +19,7 @@ export const accessTokenCommands: Commands = {
     async run({ storage, given: [name], options: { mode, days }, lists: { scope = [] }, flags, input }) {
       if (name!.trim() === "" || codePoints(name!) > longestName)
         throw new Misuse(`a name has 1 to ${longestName} characters`)
-      if (scope.length > mostScopes) throw new Misuse(`--scope can be given ${mostScopes} times at most`)
+      if (scope.length > maxScopes) throw new Misuse(`--scope can be given ${maxScopes} times at most`)
       const scopes = scope.map(text => {
         const range = parseRange(text)
         if (!range) throw new Misuse(`--scope: ${text} is not an IP address or a CIDR range`)
@@ -27,7 +27,7 @@ export const accessTokenCommands: Commands = {
       })
       const chosen = mode ?? (scopes.length > 0 ? "enforce" : "none")
       if (!isMode(chosen)) throw new Misuse("--mode takes none, monitor or enforce")
-      const lasts = within("days", days, 36_500)
+      const lastsDays = within("days", days, 36_500)
       const given = flags.has("token-stdin") ? (await input()).trim() : undefined
       if (given !== undefined && !chosenToken.test(given))
         throw new Misuse("--token-stdin: a token has 32 to 128 characters of A-Z a-z 0-9 . _ ~ -")
@@ -39,9 +39,9 @@ export const accessTokenCommands: Commands = {
         token_hash: hashSecret(token),
         mode: chosen,
         scopes,
-        lasts: lasts === undefined ? null : lasts * 86_400,
+        lastsSeconds: lastsDays === undefined ? null : lastsDays * 86_400,
       })
-      if (id === undefined) throw new Refusal(`there are ${mostAccessTokens} tokens, which is the maximum`)
+      if (id === undefined) throw new Refusal(`there are ${maxAccessTokens} tokens, which is the maximum`)
       const warning =
         chosen === "enforce" && scopes.length === 0
           ? "warning: in this mode a token without --scope is always refused\n"

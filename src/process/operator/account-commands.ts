@@ -21,11 +21,11 @@ export const accountCommands: Commands = {
     options: ["hours", "reason"],
     async run({ storage, given: [name], options: { hours, reason = null } }) {
       requireReason(reason)
-      const lasts = within("hours", hours, 876_000)
-      const until = lasts === undefined ? forEver : Math.floor(Date.now() / 1000) + lasts * 3600
+      const lastsHours = within("hours", hours, 876_000)
+      const until = lastsHours === undefined ? forEver : Math.floor(Date.now() / 1000) + lastsHours * 3600
       const user = await userCalled(storage, name!)
       await obeyed(storage, user, "lockAccount", { until, reason })
-      return `${user.username} is locked ${lasts === undefined ? "permanently" : `until ${dateOf(until)}`}`
+      return `${user.username} is locked ${lastsHours === undefined ? "permanently" : `until ${dateOf(until)}`}`
     },
   },
 

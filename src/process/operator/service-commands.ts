@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { errors, type ErrorCode } from "../../contract/core/errors.ts"
 import { ServiceNotice } from "../../contract/service/server-status.ts"
-import { mayBlock, mostBlocks } from "../../domain/service/address-blocks.ts"
+import { mayBlock, maxBlocks } from "../../domain/service/address-blocks.ts"
 import { formatRange, parseRange } from "../../domain/core/client-address.ts"
 import { closingSeconds, messageOf } from "../../domain/service/server-status.ts"
 import type { OperatorAnswer } from "../../storage/service/operator-requests.ts"
@@ -65,16 +65,16 @@ export const serviceCommands: Commands = {
       if (!range) throw new Misuse(`${text} is not an IP address or a CIDR range`)
       if (!mayBlock(range)) throw new Refusal("this machine's own addresses cannot be blocked")
       requireReason(reason)
-      const lasts = within("hours", hours, 876_000)
+      const lastsHours = within("hours", hours, 876_000)
       const address = formatRange(range)
       const isBlocked = await storage.addressBlocks.block({
         address,
         reason,
         blocked_by: null,
-        lasts: lasts === undefined ? null : lasts * 3600,
+        lastsSeconds: lastsHours === undefined ? null : lastsHours * 3600,
       })
-      if (!isBlocked) throw new Refusal(`${mostBlocks} addresses are blocked, which is the maximum. Use a firewall`)
-      return `${address} is refused ${lasts === undefined ? "permanently" : `for ${lasts} h`}; its connections end within a second or so`
+      if (!isBlocked) throw new Refusal(`${maxBlocks} addresses are blocked, which is the maximum. Use a firewall`)
+      return `${address} is refused ${lastsHours === undefined ? "permanently" : `for ${lastsHours} h`}; its connections end within a second or so`
     },
   },
 

@@ -1,5 +1,6 @@
 import { hostname } from "node:os"
 import { setTimeout as sleep } from "node:timers/promises"
+import { LineageNotes } from "../../cluster/lineage-notes.ts"
 import { redisKeys } from "../../cluster/keys.ts"
 import type { Redis } from "../../cluster/redis.ts"
 import type { Log } from "../../observability/log.ts"
@@ -14,11 +15,13 @@ const formerTimeoutMs = 8_000
 export class DeadWorkers {
   readonly #storage: Storage
   readonly #redis: Redis
+  readonly #notes: LineageNotes
   readonly #log: Log
 
   constructor(storage: Storage, redis: Redis, log: Log) {
     this.#storage = storage
     this.#redis = redis
+    this.#notes = new LineageNotes(redis, redisPrefix)
     this.#log = log
   }
 
@@ -47,15 +50,20 @@ export class DeadWorkers {
     }
   }
 
-  #signsOf(ids: readonly string[]): Promise<(string | null)[]> {
-    return this.#redis.hmget(redisKeys(redisPrefix).members, ...ids)
+  async #signsOf(ids: readonly string[]): Promise<(string | null)[]> {
+    return this.#redis.hmget(await this.#members(), ...ids)
+  }
+
+  async #members(): Promise<string> {
+    const { lineage } = await this.#notes.read()
+    return redisKeys(redisPrefix, "", lineage).members
   }
 
   /** @returns false when PostgreSQL or Redis did not take it; the living workers then find out by themselves */
   async declareDead(id: string): Promise<boolean> {
     const declared = async () => {
       await this.#storage.placement.declareDead(id)
-      await this.#redis.hdel(redisKeys(redisPrefix).members, id)
+      await this.#redis.hdel(await this.#members(), id)
     }
     try {
       await within(declared(), 3_000, "declaring a death")

@@ -15,7 +15,7 @@ const strandedDrain = 2_000
 /** A process that ends so often before anything ever ran will not run. */
 const vainStarts = 5
 /** One that is to replace another is given up after so many milliseconds, and the other stays. */
-const startPatience = 30_000
+const startTimeoutMs = 30_000
 
 export interface ProcessesOptions {
   config: Config
@@ -124,7 +124,7 @@ export class Processes {
     // It has just ended, so the next process is a new one anyway.
     if (!former) return
     const next = this.#fork(place, former.id)
-    const late = setTimeout(() => next.worker.process.kill("SIGKILL"), startPatience)
+    const late = setTimeout(() => next.worker.process.kill("SIGKILL"), startTimeoutMs)
     await Promise.race([next.ready, next.gone])
     clearTimeout(late)
     if (this.#ending) return

@@ -1,7 +1,8 @@
 import { connect } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { startEmbeddedRedis } from "../../cluster/embedded.ts"
-import { mastersOf, openRedis, trueUrl, type Redis } from "../../cluster/redis.ts"
+import { openRedis, trueUrl, type Redis } from "../../cluster/redis.ts"
+import { mastersOf } from "../../cluster/replication.ts"
 import type { Config } from "../../config.ts"
 import type { Log } from "../../observability/log.ts"
 import { startEmbeddedPostgres } from "../../storage/core/embedded.ts"
@@ -10,7 +11,7 @@ import { redisPrefix } from "./orders.ts"
 import { say } from "./say.ts"
 
 /** Milliseconds that a service which starts at the same time is given. */
-const servicePatience = 30_000
+const serviceTimeoutMs = 30_000
 
 /** The services that have no URL are started here; what is to be undone is put on `stops` as soon as it stands. */
 export async function startServices(
@@ -50,7 +51,7 @@ export async function startServices(
   return [databaseUrl!, redisUrl!]
 }
 
-export const placeOf = (url: string) =>
+export const hostsOf = (url: string) =>
   url
     .split(",")
     .map(node => new URL(node.trim()).host)
@@ -78,7 +79,7 @@ async function requireKind(kind: Kind, url: string): Promise<void> {
   })
   socket.destroy()
   if (greetings[other].answer.test(heard))
-    throw new Error(`${kind} at ${placeOf(url)} is not ${kind}: ${other} listens there; are the URLs swapped?`)
+    throw new Error(`${kind} at ${hostsOf(url)} is not ${kind}: ${other} listens there; are the URLs swapped?`)
 }
 
 /** Not there yet, or not ready yet: of PostgreSQL, Redis, or the way to them. */
@@ -86,10 +87,15 @@ const passing =
   /^(ECONNREFUSED|ECONNRESET|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|CONNECT_TIMEOUT|CONNECTION_CLOSED|CONNECTION_ENDED|57P03|53300)$/
 
 /** Waits a while for a service that is started at the same time, as container platforms do. */
-export async function patiently<T>(kind: Kind, url: string, ending: Ending, attempt: () => Promise<T>): Promise<T> {
-  const service = `${kind} at ${placeOf(url)}`
+export async function retryWhileStarting<T>(
+  kind: Kind,
+  url: string,
+  ending: Ending,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const service = `${kind} at ${hostsOf(url)}`
   let told = false
-  for (const until = Date.now() + servicePatience; ; await sleep(500)) {
+  for (const until = Date.now() + serviceTimeoutMs; ; await sleep(500)) {
     ending.check()
     try {
       return await attempt()

@@ -53,7 +53,7 @@ const givenOf = ({ given, leftOutOf = {} }: PersonalTable) =>
   })
 const keyOf = ({ key }: PersonalTable) => Object.keys(key).join(", ")
 /** The key's columns as text, under names that no column has. */
-const placeOf = ({ key }: PersonalTable) => Object.keys(key).map((name, i) => `${name}::text AS place_${i}`)
+const keyColumnsOf = ({ key }: PersonalTable) => Object.keys(key).map((name, i) => `${name}::text AS place_${i}`)
 const boundOf = ({ key }: PersonalTable) =>
   `(${Object.values(key)
     .map((type, i) => `$${i + 2}::text::${type}`)
@@ -111,7 +111,7 @@ export const exportsStorage = (sql: Sql) => ({
         ? `${Object.keys(table.key)[0]!} = ANY($1::text[])`
         : `(${table.userColumns.map(column => `${column} = $1::bigint`).join(" OR ")})`
     const found = await sql.unsafe<Record<string, unknown>[]>(
-      `SELECT ${[...givenOf(table), ...placeOf(table)].join(", ")} FROM ${table.table}
+      `SELECT ${[...givenOf(table), ...keyColumnsOf(table)].join(", ")} FROM ${table.table}
        WHERE ${isTheirs} ${after ? `AND (${keyOf(table)}) > ${boundOf(table)}` : ""} ORDER BY ${keyOf(table)} LIMIT ${limit}`,
       [table.userColumns === "names" ? [...names] : user, ...(after ?? [])],
     )
@@ -183,13 +183,23 @@ export const exportsStorage = (sql: Sql) => ({
   },
 })
 
-/** Takes the key's texts off the rows again. */
-function pageOf({ key }: PersonalTable, found: readonly Record<string, unknown>[], isFull: boolean): Page {
+/** Takes the key's texts off the rows again, and gives values as people read them. */
+function pageOf(
+  { key, givenAs = {} }: PersonalTable,
+  found: readonly Record<string, unknown>[],
+  isFull: boolean,
+): Page {
   const places = Object.keys(key).map((_, i) => `place_${i}`)
   const last = found.at(-1)
   const next = isFull && last ? places.map(place => last[place] as string) : undefined
   return {
-    rows: found.map(row => Object.fromEntries(Object.entries(row).filter(([name]) => !places.includes(name)))),
+    rows: found.map(row =>
+      Object.fromEntries(
+        Object.entries(row)
+          .filter(([name]) => !places.includes(name))
+          .map(([name, value]) => [name, givenAs[name]?.(value) ?? value]),
+      ),
+    ),
     next,
   }
 }

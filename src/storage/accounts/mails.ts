@@ -1,6 +1,7 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql } from "../core/database.ts"
+import { column, defineWrite } from "../core/write.ts"
 
 export const personalData: PersonalData = {
   personal: {
@@ -13,13 +14,36 @@ export const personalData: PersonalData = {
   },
 }
 
-export type MailKind = "verify_email" | "password_reset"
+/** Mails that anybody may ask for, by an address. */
+export type RequestedMail = "verify_email" | "password_reset"
+/** `restore_email` is sent to an address that an account has left. */
+export type MailKind = RequestedMail | "restore_email"
 
 export interface Mail {
   kind: MailKind
   /** Null: nobody has the address that was named, or its owner has been sent enough. */
   user_id: Snowflake | null
 }
+
+/**
+ * Of a user, in the day for which mails are remembered. Who changes between addresses and comes
+ * back to one, again and again, does not mail strangers without end.
+ */
+const waysBackPerDay = 10
+
+/**
+ * A mail that a user's home decides on. Of `restore_email` the id is that of the token, whose secret
+ * is made when the mail is sent.
+ */
+export const insertMail = defineWrite<{ id: Snowflake; user_id: Snowflake; kind: MailKind; asked_at: number }>(
+  "insertMail",
+  (sql, rows) => sql`
+    INSERT INTO mails (id, user_id, kind, asked_at) OVERRIDING SYSTEM VALUE
+    SELECT m.* FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "user_id")}::bigint[], ${column(rows, "kind")}::text[],
+      ${column(rows, "asked_at")}::bigint[]) AS m (id, user_id, kind, asked_at)
+    WHERE m.kind <> 'restore_email'
+      OR (SELECT count(*) FROM mails k WHERE k.user_id = m.user_id AND k.kind = m.kind) < ${waysBackPerDay}::int`,
+)
 
 export const mailsStorage = (sql: Sql) => ({
   /**
@@ -28,7 +52,7 @@ export const mailsStorage = (sql: Sql) => ({
    * got ahead at this moment. @param now Unix seconds @param perHour further mails of the kind to
    * one user are wanted by nobody
    */
-  async request(kind: MailKind, email: string, now: number, perHour: number): Promise<string | undefined> {
+  async request(kind: RequestedMail, email: string, now: number, perHour: number): Promise<string | undefined> {
     const [row] = await sql<{ id: string }[]>`
       WITH account AS (
         SELECT u.id, coalesce(max(m.number), 0) AS last, count(*) FILTER (WHERE m.asked_at > ${now - 3600}) AS recent
@@ -44,13 +68,13 @@ export const mailsStorage = (sql: Sql) => ({
   },
 
   /**
-   * Takes a mail that is not sent, for one of those who may be at it: for `lease` seconds nobody
+   * Takes a mail that is not sent, for one of those who may be at it: for `leaseSeconds` nobody
    * else gets it.
    */
-  async take(id: string, now: number, lease: number): Promise<Mail | undefined> {
+  async take(id: string, now: number, leaseSeconds: number): Promise<Mail | undefined> {
     const [row] = await sql<Mail[]>`
       UPDATE mails SET tried_at = ${now}
-      WHERE id = ${id} AND sent_at IS NULL AND (tried_at IS NULL OR tried_at <= ${now - lease})
+      WHERE id = ${id} AND sent_at IS NULL AND (tried_at IS NULL OR tried_at <= ${now - leaseSeconds})
       RETURNING kind, user_id`
     return row
   },
@@ -59,8 +83,8 @@ export const mailsStorage = (sql: Sql) => ({
    * After a failure: the next worker tries again. The mail comes after those that were tried longer
    * ago.
    */
-  async putBack(id: string, lease: number): Promise<void> {
-    await sql`UPDATE mails SET tried_at = tried_at - ${lease}::bigint WHERE id = ${id} AND sent_at IS NULL`
+  async putBack(id: string, leaseSeconds: number): Promise<void> {
+    await sql`UPDATE mails SET tried_at = tried_at - ${leaseSeconds}::bigint WHERE id = ${id} AND sent_at IS NULL`
   },
 
   /** There is nothing left to do for it. One for nobody is not kept. */

@@ -26,8 +26,8 @@ export interface OAuthStateRow {
   state_hash: string
   provider: string
   redirect_uri: string
-  /** SHA-256 of the verifier that the client holds; null where the provider knows no PKCE. */
-  code_challenge: string | null
+  /** SHA-256 of the verifier that the client holds. */
+  code_challenge: string
   nonce: string | null
   /** What limits count by. */
   address: string
@@ -51,6 +51,15 @@ export const insertExternalAccount = defineWrite<ExternalAccountRow>(
     SELECT * FROM unnest(${column(rows, "provider")}::text[], ${column(rows, "issuer")}::text[], ${column(rows, "subject")}::text[],
       ${column(rows, "user_id")}::bigint[], ${column(rows, "linked_at")}::bigint[])`,
   { external_accounts_pkey: "user_exists" },
+)
+
+/** Ends what signs users in since a moment, in Unix seconds. */
+export const unlinkExternalAccounts = defineWrite<{ user_id: Snowflake; since: number }>(
+  "unlinkExternalAccounts",
+  (sql, rows) => sql`
+    DELETE FROM external_accounts e
+    USING unnest(${column(rows, "user_id")}::bigint[], ${column(rows, "since")}::bigint[]) AS gone (user_id, since)
+    WHERE e.user_id = gone.user_id AND e.linked_at >= gone.since`,
 )
 
 export const oauthStorage = (sql: Sql) => ({

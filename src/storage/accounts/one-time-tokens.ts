@@ -9,8 +9,8 @@ export const personalData: PersonalData = {
     one_time_tokens: {
       userColumns: ["user_id"],
       key: { id: "bigint" },
-      given: ["id", "user_id", "kind", "email", "failures", "expires_at"],
-      leftOut: { token_hash: secretReason },
+      given: ["id", "user_id", "kind", "email", "is_confirmed", "failures", "expires_at"],
+      leftOut: { token_hash: secretReason, totp_secret: secretReason },
       atPurge: "erased",
     },
   },
@@ -23,10 +23,12 @@ export interface OneTimeTokenRow extends OneTimeToken {
 export const putOneTimeToken = defineWrite<OneTimeTokenRow>("putOneTimeToken", (sql, rows) => {
   const last = lastOf(rows, row => row.id)
   return sql`
-    INSERT INTO one_time_tokens (id, user_id, kind, token_hash, email, failures, expires_at)
+    INSERT INTO one_time_tokens (id, user_id, kind, token_hash, email, totp_secret, is_confirmed, failures, expires_at)
     SELECT * FROM unnest(${column(last, "id")}::bigint[], ${column(last, "user_id")}::bigint[], ${column(last, "kind")}::text[],
-      ${column(last, "token_hash")}::text[], ${column(last, "email")}::text[], ${column(last, "failures")}::integer[], ${column(last, "expires_at")}::bigint[])
-    ON CONFLICT (id) DO UPDATE SET failures = excluded.failures`
+      ${column(last, "token_hash")}::text[], ${column(last, "email")}::text[], ${column(last, "totp_secret")}::text[],
+      ${column(last, "is_confirmed")}::text[]::boolean[],
+      ${column(last, "failures")}::integer[], ${column(last, "expires_at")}::bigint[])
+    ON CONFLICT (id) DO UPDATE SET failures = excluded.failures, token_hash = excluded.token_hash, expires_at = excluded.expires_at`
 })
 
 export const deleteOneTimeToken = defineWrite<{ id: Snowflake }>(
@@ -43,7 +45,7 @@ export const oneTimeTokensStorage = (sql: Sql) => ({
 
   async ofUser(user: Snowflake): Promise<OneTimeToken[]> {
     return sql<OneTimeToken[]>`
-      SELECT id, kind, token_hash, email, failures, expires_at FROM one_time_tokens WHERE user_id = ${user} ORDER BY id`
+      SELECT id, kind, token_hash, email, totp_secret, is_confirmed, failures, expires_at FROM one_time_tokens WHERE user_id = ${user} ORDER BY id`
   },
 
   /** Forgets some that were over by then. */

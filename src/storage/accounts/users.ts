@@ -9,6 +9,7 @@ import type { Sql, Statements } from "../core/database.ts"
 import type { Session } from "./sessions.ts"
 import { voiceOfUser } from "../voice/voice.ts"
 import { defineWrite, lastOf, type Write } from "../core/write.ts"
+import { append } from "../../std/multi-map.ts"
 
 const account = [
   "id",
@@ -152,6 +153,10 @@ export const updateUser = defineWrite<UserRow>(
 )
 export const isOfAccount = ({ kind }: Write): boolean => kind.name === "updateUser"
 
+/** One-time tokens by which an address may come back to its account. */
+const isWayBack = (sql: Sql, email: string, now: number) =>
+  sql`kind = 'restore_email' AND is_confirmed AND lower(email) = lower(${email}) AND expires_at > ${now}`
+
 export const usersStorage = (sql: Sql) => ({
   async find(id: Snowflake): Promise<UserRow | undefined> {
     const [row] = await sql<UserRow[]>`SELECT * FROM users WHERE id = ${id}`
@@ -193,9 +198,22 @@ export const usersStorage = (sql: Sql) => ({
     return row!
   },
 
-  async exists(username: string, email: string): Promise<boolean> {
-    const [row] =
-      await sql`SELECT 1 FROM users WHERE lower(username) = lower(${username}) OR lower(email) = lower(${email}) LIMIT 1`
+  /** @param now Unix seconds */
+  async exists(username: string, email: string, now: number): Promise<boolean> {
+    const [row] = await sql`
+      SELECT 1 FROM users WHERE lower(username) = lower(${username}) OR lower(email) = lower(${email})
+      UNION ALL SELECT 1 FROM one_time_tokens WHERE ${isWayBack(sql, email, now)} LIMIT 1`
+    return row !== undefined
+  },
+
+  /**
+   * Whether an address is somebody else's, or was so until a moment ago, so that it may come back to
+   * them. One statement: in whatever moment they leave it, it is one or the other.
+   */
+  async isAddressTaken(email: string, user: Snowflake, now: number): Promise<boolean> {
+    const [row] = await sql`
+      SELECT 1 FROM users WHERE lower(email) = lower(${email}) AND id <> ${user}
+      UNION ALL SELECT 1 FROM one_time_tokens WHERE ${isWayBack(sql, email, now)} AND user_id <> ${user} LIMIT 1`
     return row !== undefined
   },
 
@@ -223,9 +241,7 @@ export const usersStorage = (sql: Sql) => ({
       WHERE m.user_id = ANY(${[...users]}::bigint[]) ORDER BY m.user_id, m.server_id`
     const found = new Map<Snowflake, Membership[]>()
     for (const { user_id, server_id, roles } of rows) {
-      const mine = found.get(user_id)
-      if (mine) mine.push({ server_id, roles })
-      else found.set(user_id, [{ server_id, roles }])
+      append(found, user_id, { server_id, roles })
     }
     return found
   },

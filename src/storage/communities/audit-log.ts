@@ -65,13 +65,20 @@ type Doer = Pick<UserRow, "bot" | "badges"> & { user_created_at: number }
 type Named = (Doer & { username: string }) | ({ username: null } & { [K in keyof Doer]: null })
 
 export const auditLogStorage = (sql: Sql) => ({
-  /** Newest first, with the names of now: of who did it, and of a member to whom it was done. */
-  async page(server: Snowflake, { limit, before, user_id, action }: AuditPage): Promise<AuditEntry[]> {
-    const rows = await sql<(Omit<AuditEntry, "user"> & Named)[]>`
+  /**
+   * With the channel of a webhook that is there. Newest first, with the names of now: of who did it, and of
+   * a member to whom it was done.
+   */
+  async page(
+    server: Snowflake,
+    { limit, before, user_id, action }: AuditPage,
+  ): Promise<(AuditEntry & { webhook_channel_id: Snowflake | null })[]> {
+    const rows = await sql<(Omit<AuditEntry, "user"> & Named & { webhook_channel_id: Snowflake | null })[]>`
       SELECT a.id, a.server_id, a.user_id, a.action, a.target_type, a.target_id, coalesce(a.target_name, t.username) AS target_name, a.changes, a.reason,
-        a.created_at, u.username, u.bot, u.badges, u.created_at AS user_created_at
+        a.created_at, w.channel_id AS webhook_channel_id, u.username, u.bot, u.badges, u.created_at AS user_created_at
       FROM audit_log a LEFT JOIN users u ON u.id = a.user_id
         LEFT JOIN users t ON t.id = CASE WHEN a.target_type = 'member' THEN a.target_id::bigint END
+        LEFT JOIN webhooks w ON w.id = CASE WHEN a.target_type = 'webhook' THEN a.target_id::bigint END
       WHERE a.server_id = ${server} AND a.id < ${before ?? "9223372036854775807"}
         ${user_id === undefined ? sql`` : sql`AND a.user_id = ${user_id}`}
         ${action === undefined ? sql`` : sql`AND a.action = ${action}`}

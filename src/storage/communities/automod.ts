@@ -1,4 +1,4 @@
-import type { AutomodRule, AutomodViolation } from "../../contract/communities/automod.ts"
+import type { AutomodRule, AutomodRuleView, AutomodViolation } from "../../contract/communities/automod.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import { inOrder } from "../../domain/communities/automod.ts"
@@ -127,6 +127,16 @@ export const automodStorage = (sql: Sql) => ({
       FROM automod_violations
       WHERE server_id = ${server} AND id < ${before ?? "9223372036854775807"} ${user_id === undefined ? sql`` : sql`AND user_id = ${user_id}`}
       ORDER BY id DESC LIMIT ${limit}`
+  },
+
+  /** By rule, what it has not judged since it was last changed; rules that judged everything are left out. */
+  async unjudged(server: Snowflake): Promise<Map<Snowflake, NonNullable<AutomodRuleView["unjudged"]>>> {
+    const rows = await sql<({ rule_id: Snowflake } & NonNullable<AutomodRuleView["unjudged"]>)[]>`
+      SELECT v.rule_id, count(*)::int AS count, max(v.created_at) AS last_at, (array_agg(v.metadata->>'unjudged' ORDER BY v.id DESC))[1] AS reason
+      FROM automod_violations v JOIN automod_rules r ON r.id = v.rule_id AND v.created_at >= r.updated_at
+      WHERE v.server_id = ${server} AND v.metadata ? 'unjudged'
+      GROUP BY v.rule_id`
+    return new Map(rows.map(({ rule_id, ...unjudged }) => [rule_id, unjudged]))
   },
 
   /**

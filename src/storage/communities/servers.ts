@@ -4,7 +4,7 @@ import type { Permission } from "../../contract/core/permissions.ts"
 import type { Server } from "../../contract/communities/servers.ts"
 import { channelObject, type ChannelState } from "../../domain/core/channels.ts"
 import type { Override } from "../../domain/core/overrides.ts"
-import { grantsOf } from "../../domain/core/permissions.ts"
+import { grantsOf, type AccessRules } from "../../domain/core/permissions.ts"
 import { shardOf } from "../../domain/core/snowflake.ts"
 import {
   type MemberState,
@@ -17,7 +17,7 @@ import type { PersonalData } from "../../domain/core/personal-data.ts"
 import { automodRulesOf } from "./automod.ts"
 import type { ChannelRow } from "./channels.ts"
 import type { Sql } from "../core/database.ts"
-import type { OverrideRow } from "./overrides.ts"
+import { overridesByChannel, saidOf, type ReadOverrides } from "./overrides.ts"
 import { voiceStatesOf } from "../voice/voice.ts"
 import { column, defineWrite, lastOf } from "../core/write.ts"
 
@@ -75,7 +75,7 @@ export const insertServer = defineWrite<ServerRow>(
       ${column(rows, "owner_id")}::bigint[], ${column(rows, "member_count")}::int[], ${column(rows, "created_at")}::bigint[])`,
 )
 
-/** What can be changed of a server in one go, with who owns it. */
+/** The settings of a server that one statement changes, and its owner. */
 export const updateServer = defineWrite<ServerSettings & { id: Snowflake }>("updateServer", (sql, rows) => {
   const last = lastOf(rows, row => row.id)
   return sql`
@@ -129,7 +129,7 @@ export const updateRole = defineWrite<RoleState>("updateRole", (sql, rows) => {
 })
 
 /**
- * Members' rows go on naming it: that is looked over when they are read, and ids are never used
+ * Rows of members still name the role. That is ignored when they are read, and ids are never used
  * twice.
  */
 export const deleteRole = defineWrite<{ id: Snowflake }>(
@@ -159,23 +159,25 @@ export const insertMember = defineWrite<MemberState & { server_id: Snowflake }>(
       ${column(rows, "temporary")}::text[]::boolean[], ${column(rows, "since_id")}::bigint[])`,
 )
 
-/** A user who is not a member is in no call. */
+/** A user who is not a member is in no call, and receives nothing. */
 export const deleteMember = defineWrite<{ server_id: Snowflake; user_id: Snowflake }>(
   "deleteMember",
   (sql, rows) => sql`
     WITH t AS MATERIALIZED (
       SELECT * FROM unnest(${column(rows, "server_id")}::bigint[], ${column(rows, "user_id")}::bigint[]) AS t (server_id, user_id)),
-    calls AS (DELETE FROM voice_states v USING t WHERE v.server_id = t.server_id AND v.user_id = t.user_id)
+    calls AS (DELETE FROM voice_states v USING t WHERE v.server_id = t.server_id AND v.user_id = t.user_id),
+    cursors AS (DELETE FROM deliveries d USING t WHERE d.home_id = t.server_id AND d.user_id = t.user_id)
     DELETE FROM members USING t WHERE members.server_id = t.server_id AND members.user_id = t.user_id`,
 )
 
 /**
- * Tables whose rows do not go with a server's own: there may be too many of them for one statement.
- * Members come late, because by them it is found which servers left something; what they choose to
- * be told of comes after, as nobody else chooses.
+ * Tables whose rows are not deleted with a server's own row: there may be too many for one
+ * statement. Members are deleted late, because they show which servers left rows behind.
+ * Notification settings come after them, since only members have such settings.
  */
 export const tablesLeft = [
   "bans",
+  "deliveries",
   "message_deletions",
   "audit_log",
   "automod_violations",
@@ -186,16 +188,16 @@ export const tablesLeft = [
 const toRole = (row: RoleRow): RoleState => ({ ...row, permissions: new Set(row.permissions) })
 
 /**
- * What a worker needs of a server whose events it sends out: names for READY, and the rules that
- * decide who receives.
+ * What a worker needs of a server whose events it sends: names for READY, and the rules that decide
+ * who receives them.
  */
 export interface ServerOutline {
   id: Snowflake
   name: string
   owner_id: Snowflake
   /**
-   * The newest row of the server's shard when this was so: it tells what all rows up to it say, and
-   * nothing else.
+   * The newest row of the server's shard at that moment: the outline contains what all rows up to
+   * it say, and nothing of later ones.
    */
   row: number
   roles: Map<Snowflake, { permissions: ReadonlySet<Permission> }>
@@ -209,28 +211,17 @@ interface OutlineRow {
   row: string
   roles: { id: Snowflake; permissions: Permission[] }[]
   channels: ChannelState[]
-  overrides: OverrideRow[]
-}
-
-function byChannel(rows: readonly OverrideRow[]): Map<Snowflake, readonly Override[]> {
-  const found = new Map<Snowflake, Override[]>()
-  for (const { channel_id, target_id, type, allow, deny } of rows) {
-    const override = { target_id, type, allow, deny }
-    const others = found.get(channel_id)
-    if (others) others.push(override)
-    else found.set(channel_id, [override])
-  }
-  return found
+  overrides: ReadOverrides[]
 }
 
 export const serversStorage = (sql: Sql) => ({
-  /** The server's home as it wakes. */
+  /** The state with which a server's home begins. */
   async load(id: Snowflake): Promise<ServerState | undefined> {
     const [[server], roles, channels, overrides, voice, automod] = await Promise.all([
       sql<ServerRow[]>`SELECT * FROM servers WHERE id = ${id}`,
       sql<RoleRow[]>`SELECT * FROM roles WHERE server_id = ${id}`,
       sql<ChannelRow[]>`SELECT * FROM channels WHERE server_id = ${id}`,
-      sql<OverrideRow[]>`SELECT * FROM channel_overrides WHERE server_id = ${id} ORDER BY target_id`,
+      sql<ReadOverrides[]>`${saidOf(sql, sql`${id}`)}`,
       voiceStatesOf(sql, id),
       automodRulesOf(sql, id),
     ])
@@ -239,13 +230,28 @@ export const serversStorage = (sql: Sql) => ({
       server,
       roles: new Map(roles.map(role => [role.id, toRole(role)])),
       channels: new Map(channels.map(channel => [channel.id, channel])),
-      overrides: byChannel(overrides),
+      overrides: overridesByChannel(overrides),
       voice,
       automod,
     })
   },
 
-  /** One statement: all of it is as of the same moment, and `row` names that moment. */
+  /**
+   * About how many bytes the outline of each server takes to load; one that is gone is missing.
+   * Arrays of flags are counted as they are stored.
+   */
+  async outlineBytes(ids: readonly Snowflake[]): Promise<ReadonlyMap<Snowflake, number>> {
+    if (ids.length === 0) return new Map()
+    const rows = await sql<{ id: Snowflake; bytes: number }[]>`
+      SELECT s.id, (200
+        + (SELECT coalesce(sum(60 + pg_column_size(r.permissions)), 0) FROM roles r WHERE r.server_id = s.id)
+        + (SELECT coalesce(sum(400 + coalesce(octet_length(c.topic), 0)), 0) FROM channels c WHERE c.server_id = s.id)
+        + (SELECT 60 * count(*) FROM channel_overrides v WHERE v.server_id = s.id))::float8 AS bytes
+      FROM servers s WHERE s.id = ANY(${[...new Set(ids)]}::bigint[])`
+    return new Map(rows.map(({ id, bytes }) => [id, bytes]))
+  },
+
+  /** One statement, so that everything is as of the same moment. `row` names that moment. */
   async outlines(ids: readonly Snowflake[]): Promise<ServerOutline[]> {
     if (ids.length === 0) return []
     const asked = [...new Set(ids)]
@@ -258,13 +264,12 @@ export const serversStorage = (sql: Sql) => ({
             'topic', c.topic, 'position', c.position, 'category_id', c.category_id::text, 'nsfw', c.nsfw, 'slowmode_seconds', c.slowmode_seconds,
             'read_receipts_enabled', c.read_receipts_enabled, 'user_limit', c.user_limit, 'bitrate', c.bitrate, 'created_at', c.created_at)), '[]')
           FROM channels c WHERE c.server_id = s.id) AS channels,
-        (SELECT coalesce(json_agg(json_build_object('channel_id', v.channel_id::text, 'target_id', v.target_id::text, 'type', v.type,
-            'allow', v.allow, 'deny', v.deny) ORDER BY v.target_id), '[]')
-          FROM channel_overrides v WHERE v.server_id = s.id) AS overrides
+        (SELECT coalesce(json_agg(ruled), '[]') FROM (${saidOf(sql, sql`s.id`)}) AS ruled) AS overrides
       FROM unnest(${asked}::bigint[], ${shards}::smallint[]) AS t (id, shard) JOIN servers s ON s.id = t.id`
-    return rows.map(({ row, roles, channels, overrides, ...server }) => {
-      const ofChannel = byChannel(overrides)
-      return {
+    const outlines: ServerOutline[] = []
+    for (const { row, roles, channels, overrides, ...server } of rows) {
+      const ofChannel = overridesByChannel(overrides)
+      outlines.push({
         ...server,
         row: Number(row),
         roles: grantsOf(roles),
@@ -274,8 +279,26 @@ export const serversStorage = (sql: Sql) => ({
             { channel: channelObject(channel), overrides: ofChannel.get(channel.id) ?? [] },
           ]),
         ),
-      }
-    })
+      })
+    }
+    return outlines
+  },
+
+  /** Who may do what in one channel, and its name: less than the outline of a server. */
+  async rulesIn(
+    server: Snowflake,
+    channel: Snowflake,
+  ): Promise<(AccessRules & { name: string; overrides: readonly Override[] }) | undefined> {
+    const [row] = await sql<(Pick<OutlineRow, "id" | "owner_id" | "name" | "roles"> & Pick<ReadOverrides, "said">)[]>`
+      SELECT s.id, s.owner_id, c.name,
+        (SELECT coalesce(json_agg(json_build_object('id', r.id::text, 'permissions', r.permissions)), '[]') FROM roles r WHERE r.server_id = s.id) AS roles,
+        (SELECT coalesce(json_agg(json_build_array(v.target_id::text, v.type, v.allow, v.deny)), '[]')
+          FROM channel_overrides v WHERE v.channel_id = c.id) AS said
+      FROM servers s JOIN channels c ON c.server_id = s.id WHERE s.id = ${server} AND c.id = ${channel}`
+    if (!row) return undefined
+    const { said, roles, ...rest } = row
+    const overrides = overridesByChannel([{ channel_id: channel, said }]).get(channel)!
+    return { ...rest, roles: grantsOf(roles), overrides }
   },
 
   async find(id: Snowflake): Promise<Server | undefined> {
@@ -297,11 +320,12 @@ export const serversStorage = (sql: Sql) => ({
     return row!
   },
 
-  /** Deletes some of what is left of a server that is gone. @returns how many rows */
+  /** Deletes some of the rows that a deleted server left. @returns how many rows */
   async purgeLeft(table: (typeof tablesLeft)[number], server: Snowflake, limit: number): Promise<number> {
+    const of = sql(table === "deliveries" ? "home_id" : "server_id")
     const { count } = await sql`
       DELETE FROM ${sql(table)} WHERE ctid = ANY(ARRAY(
-        SELECT ctid FROM ${sql(table)} WHERE server_id = ${server} LIMIT ${limit}))`
+        SELECT ctid FROM ${sql(table)} WHERE ${of} = ${server} LIMIT ${limit}))`
     return count
   },
 

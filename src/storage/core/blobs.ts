@@ -121,14 +121,14 @@ const unfinished = (path: string) => `${path}.part`
  * So many bytes are written to the disk at a time, so that the end of a long file waits for no
  * more.
  */
-const syncedAtOnce = 32 * 1024 * 1024
+const syncEveryBytes = 32 * 1024 * 1024
 
 async function writePieces(file: FileHandle, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   let unsynced = 0
   for await (const piece of pieces) {
     for (let at = 0; at < piece.length;) at += (await file.write(piece, at)).bytesWritten
     unsynced += piece.length
-    if (unsynced < syncedAtOnce) continue
+    if (unsynced < syncEveryBytes) continue
     await file.datasync()
     unsynced = 0
   }

@@ -10,7 +10,7 @@
 import { execFile } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { chown, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { promisify } from "node:util"
 import {
@@ -18,13 +18,13 @@ import {
   type ChildLog,
   type ChildServer,
   type ShutdownSignals,
-  claim,
   commandLine,
   endOrphan,
   freePort,
   lastWords,
   spawnServer,
 } from "../../std/child-server.ts"
+import { claimFolder, isUnlocked, whileLocked } from "../../std/folder-claim.ts"
 import { postgresAccount, postgresFolder, postgresPrograms } from "./postgres-place.ts"
 
 export interface EmbeddedPostgres {
@@ -73,6 +73,11 @@ const shutdownSignals: ShutdownSignals = [
   ["SIGKILL", 5_000],
 ]
 
+/** How long the servers of a container that was killed are given to end. */
+const lockTimeoutMs = 15_000
+/** Locked by PostgreSQL itself, with all of its processes, for as long as one of them lives. */
+const lockOf = (folder: string) => join(folder, "running.lock")
+
 // What passes by itself: backends of a killed server that have not noticed yet, a port that
 // somebody took in between.
 const passing = /lock file|shared memory|could not bind|could not create any TCP/i
@@ -82,9 +87,9 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const { log } = options
   await mkdir(options.dataDir, { recursive: true })
   const dataDir = await realpath(options.dataDir)
-  const release = await claim(join(dataDir, "postgres.lock"))
+  const release = await claimFolder(join(dataDir, "postgres.lock"), log)
   try {
-    const account = await postgresAccount(dataDir)
+    const account = await postgresAccount(dataDir, log)
     const programs = await postgresPrograms(dataDir, account)
     const folder = await postgresFolder(dataDir, account, log)
     const data = join(folder, "data")
@@ -94,7 +99,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       log.info({ folder }, "making a PostgreSQL cluster")
       await createCluster(programs, folder, account)
     }
-    await endLeftOver(data, log)
+    await endLeftOver(data, lockOf(folder), log)
     const { port, server } = await launch({ ...options, dataDir }, programs, data, account)
 
     let stopping = false
@@ -166,7 +171,7 @@ async function createCluster(programs: string, folder: string, account: Account)
  * A server that outlived its Starling is stopped. postmaster.pid names it; whether the pid still is
  * that server is asked.
  */
-async function endLeftOver(data: string, log: ChildLog): Promise<void> {
+async function endLeftOver(data: string, lock: string, log: ChildLog): Promise<void> {
   const file = join(data, "postmaster.pid")
   const content = await readFile(file, "utf8").catch(() => "")
   const pid = Number.parseInt(content, 10)
@@ -181,6 +186,11 @@ async function endLeftOver(data: string, log: ChildLog): Promise<void> {
     await endOrphan(pid, async () => (await commandLine(pid)) === command, shutdownSignals)
     return
   }
+  // It may be visible to its own container only. Its pid must not be taken from it then.
+  if (!(await isUnlocked(lock, lockTimeoutMs)))
+    throw new Error(
+      `${data}: a PostgreSQL of another container runs over it; end that container, or set another DATA_DIR`,
+    )
   // PostgreSQL refuses to start while anything has this pid: another program, or a dead server that
   // the container's first process does not reap. The file also names the shared memory, by which
   // PostgreSQL knows that a killed server's backends are still writing. So the file stays, and only
@@ -203,8 +213,7 @@ async function launch(
       `${name}=${value}`,
     ])
     const server = await spawnServer({
-      command: join(programs, "postgres"),
-      args: ["-D", data, ...all],
+      ...whileLocked(lockOf(dirname(data)), join(programs, "postgres"), ["-D", data, ...all]),
       logFile,
       account,
       shutdownSignals,

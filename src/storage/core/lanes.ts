@@ -26,8 +26,12 @@ export interface OutboxRow {
   shard: number
   number: number
   last_id: Snowflake
+  /** JSON: never empty, and without control characters. */
   body: string
 }
+
+/** Between texts of JSON, in which it cannot stand (RFC 7464). */
+const recordSeparator = "\u001E"
 
 export interface Batch {
   turns: readonly { home: string; writes: readonly Write[] }[]
@@ -43,7 +47,7 @@ export class Fenced extends Error {
   }
 }
 
-/** How often a batch is tried that PostgreSQL takes back for another's sake. */
+/** How often a batch is tried that PostgreSQL rolls back because of another transaction. */
 const attempts = 3
 
 interface LaneOptions extends Omit<PoolOptions, "connections"> {
@@ -88,7 +92,7 @@ export class Lane {
       try {
         return await this.#observe(within(this.#commit(batch), this.#timeoutMs, "commit"))
       } catch (error) {
-        // Batches of two lanes stood in each other's way: nothing of this one was written.
+        // Batches of two lanes conflicted: nothing of this one was written.
         if (attempt === attempts || !isTakenBack(error)) throw error
       }
   }
@@ -100,9 +104,9 @@ export class Lane {
       return this.#commitInOneStatement(first!.kind.fenced(this.#sql, first!.rows), batch.outbox)
     await this.#sql.begin(async sql => {
       // Sent together: the fence's answer is looked at before COMMIT.
-      const fence = sql`SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE`
+      const fence = this.fence(sql)
       const statements = groups.map(({ kind, rows }) => kind.statement(sql, rows))
-      const outbox = sql`INSERT INTO outbox (shard, number, last_id, body) SELECT * FROM ${outboxArrays(sql, batch.outbox)}`
+      const outbox = this.keep(sql, batch.outbox)
       const [standing, ...written] = await Promise.allSettled([fence, ...statements, outbox])
       if ([standing, ...written].some(isConnectionLost)) await closing
       // The fence counts first: with another owner at work the other statements may fail for any
@@ -119,17 +123,34 @@ export class Lane {
   async #commitInOneStatement(fenced: Statement, outbox: readonly OutboxRow[]): Promise<void> {
     const sql = this.#sql
     const [fence] = await sql<{ standing: number }[]>`
-      WITH lane AS MATERIALIZED (
-             SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE),
+      WITH lane AS MATERIALIZED (${this.fence(sql)}),
            sent AS (${fenced}),
-           kept AS (INSERT INTO outbox (shard, number, last_id, body) SELECT t.* FROM lane, ${outboxArrays(sql, outbox)} AS t)
+           kept AS (${this.keep(sql, outbox, sql`lane,`)})
       SELECT count(*)::int AS standing FROM lane`
     if (fence!.standing === 0) throw new Fenced()
   }
 
+  /** LANE2: a row as long as the generation is this one, locked until the batch is written. */
+  fence(sql: Statements): Statement {
+    return sql`SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE`
+  }
+
   /**
-   * After an outcome that nobody knows: whatever was in flight is over when this returns, and
-   * nothing of it can come later.
+   * Writes what the batch publishes; with the fence in the same statement, only if it has a row.
+   * The bodies are one text: as elements of an array each of their quotes would be escaped here and
+   * read back there, which costs more than all else that is done with them.
+   */
+  keep(sql: Statements, rows: readonly OutboxRow[], fence: Statement = sql``): Statement {
+    return sql`
+      INSERT INTO outbox (shard, number, last_id, body)
+      SELECT t.* FROM ${fence} unnest(
+        ${rows.map(row => row.shard)}::smallint[], ${rows.map(row => row.number)}::bigint[],
+        ${rows.map(row => row.last_id)}::bigint[], string_to_array(${rows.map(row => row.body).join(recordSeparator)}, ${recordSeparator})) AS t`
+  }
+
+  /**
+   * After an unknown outcome: when this returns, whatever was in flight is over, and nothing of it
+   * can take effect later.
    */
   async raise(): Promise<void> {
     // A connection of its own: one that was lost in the middle may keep what is asked of it waiting
@@ -165,6 +186,3 @@ export class Lane {
 const closing = new Promise<never>(() => {})
 const isConnectionLost = (outcome: PromiseSettledResult<unknown>): boolean =>
   outcome.status === "rejected" && isSessionOver(outcome.reason)
-
-const outboxArrays = (sql: Statements, rows: readonly OutboxRow[]) => sql`
-  unnest(${rows.map(row => row.shard)}::smallint[], ${rows.map(row => row.number)}::bigint[], ${rows.map(row => row.last_id)}::bigint[], ${rows.map(row => row.body)}::text[])`

@@ -18,8 +18,8 @@ const migrationLock = 7_301_024
  * this long it gives way. Longer than `deadlock_timeout`, after which an autovacuum of the table
  * makes way. In milliseconds.
  */
-const lockWait = 3_000
-const lockPause = 2_000
+const lockWaitMs = 3_000
+const lockPauseMs = 2_000
 const lockAttempts = 60
 /**
  * How a file begins that only adds: a program that does not know it goes on beside those that do.
@@ -49,7 +49,7 @@ const own = new URL("../migrations/", import.meta.url)
  * hold a table for long it is tried again; nothing of an attempt stays. @returns the names of the
  * files that ran now
  */
-export async function migrate(url: string, folder = own, waits = { lockWait, lockPause }): Promise<string[]> {
+export async function migrate(url: string, folder = own, waits = { lockWaitMs, lockPauseMs }): Promise<string[]> {
   const options = { url, connections: 1, connectTimeoutMs: 5_000, evenReadOnly: true, name: "starling migrate" }
   const sql = openPool({ ...options, statementTimeoutMs: 600_000 })
   const other = openPool({ ...options, statementTimeoutMs: 5_000 })
@@ -57,7 +57,7 @@ export async function migrate(url: string, folder = own, waits = { lockWait, loc
     const server = await checkServer(sql)
     const run = async (transaction: Statements) => {
       await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
-      await transaction`SELECT set_config('lock_timeout', ${String(waits.lockWait)}, true)`
+      await transaction`SELECT set_config('lock_timeout', ${String(waits.lockWaitMs)}, true)`
       const files = await migrationFiles(folder)
       const ran = await readRan(transaction)
       const missing = missingOf(files, ran)
@@ -82,7 +82,7 @@ export async function migrate(url: string, folder = own, waits = { lockWait, loc
       await requireTables(transaction, files, server.user)
       return missing.map(({ name }) => name)
     }
-    const fresh = await oncePossible(() => sql.begin(run), waits.lockPause)
+    const fresh = await oncePossible(() => sql.begin(run), waits.lockPauseMs)
     await sql.begin(async transaction => {
       await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
       await checkLocks(transaction, other, migrationLock)
@@ -93,14 +93,14 @@ export async function migrate(url: string, folder = own, waits = { lockWait, loc
   }
 }
 
-async function oncePossible<T>(attempt: () => Promise<T>, pause: number): Promise<T> {
+async function oncePossible<T>(attempt: () => Promise<T>, pauseMs: number): Promise<T> {
   for (let attempts = 1; ; attempts++)
     try {
       return await attempt()
     } catch (error) {
       if (attempts === lockAttempts || !isLockTimeout(error instanceof Error ? (error.cause ?? error) : error))
         throw error
-      await setTimeout(pause)
+      await setTimeout(pauseMs)
     }
 }
 

@@ -61,8 +61,7 @@ export const placementStorage = (sql: Sql) => ({
 
   /**
    * Declares dead a member that stood still while it had `lives`; not one that has come back since.
-   * A version before this one tells no lives: it counts as one that never came back. @returns the
-   * lives it has in truth, if it is not dead now
+   * @returns the lives it has in truth, if it is not dead now
    */
   async declareSilent(incarnation: string, lives: number): Promise<number | undefined> {
     const rows = await sql`

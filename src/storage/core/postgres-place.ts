@@ -3,7 +3,7 @@
  * it runs as
  *   - the owner of the data, when there are any already,
  *   - else `postgres`, when the system knows that user,
- *   - else `nobody`.
+ *   - else `nobody`, with a warning: other programs of that user can read the data.
  * That user must be able to reach the programs and the data. A checkout in /root (mode 0700), or
  * below some other closed folder, is out of its reach; then both are put below /var/lib/starling,
  * and DATA_DIR/postgres is a link to the data there.
@@ -33,8 +33,15 @@ const open = "/var/lib/starling"
 const run = promisify(execFile)
 
 /** Whom to run as: undefined for an ordinary user, who is fine as they are. */
-export async function postgresAccount(dataDir: string): Promise<Account> {
+export async function postgresAccount(dataDir: string, log: Pick<ChildLog, "warn">): Promise<Account> {
   if (process.getuid?.() !== 0) return undefined
+  const account = await unprivilegedAccount(dataDir)
+  if (account.uid === (await idOf("-u", "nobody")))
+    log.warn({ dataDir }, "PostgreSQL runs as nobody, whose other programs can read its data: create a user postgres")
+  return account
+}
+
+async function unprivilegedAccount(dataDir: string): Promise<NonNullable<Account>> {
   const owner = await stat(join(dataDir, "postgres", "data")).catch(() => undefined)
   if (owner && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid }
   for (const name of ["postgres", "nobody"]) {

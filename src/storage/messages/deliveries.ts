@@ -6,29 +6,31 @@ import { compareIds, epochMs } from "../../domain/core/snowflake.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql } from "../core/database.ts"
 import { column } from "../core/write.ts"
+import { append } from "../../std/multi-map.ts"
 
 export const personalData: PersonalData = {
   personal: {
     deliveries: {
       userColumns: ["user_id"],
-      key: { user_id: "bigint" },
-      given: ["user_id", "guild_ms", "direct_ms"],
+      key: { user_id: "bigint", home_id: "bigint" },
+      given: ["home_id", "user_id", "message_id"],
       atPurge: "erased",
     },
   },
-  others: {
-    delivery_bounds: { why: "Processes of the server" },
-  },
 }
 
-/**
- * Up to when messages were delivered to a user: those of servers, and those of DMs; Unix
- * milliseconds, null: unchanged.
- */
+/** The last message of a server or of a DM channel that a user has received. */
 export interface DeliveryRow {
+  readonly home_id: Snowflake
   readonly user_id: Snowflake
-  readonly guild_ms: number | null
-  readonly direct_ms: number | null
+  readonly message_id: Snowflake
+}
+
+/** Whatever was made in one server or DM channel of a user by some moment: no id of it is higher. */
+export interface ReceivedBefore {
+  readonly home_id: Snowflake
+  readonly is_direct: boolean
+  readonly message_id: Snowflake
 }
 
 export interface ServerChannel {
@@ -56,48 +58,56 @@ export interface ReceiverRow {
 const rankOf = (sql: Sql, id: string) => sql.unsafe(`((${id} >> 22) * 4096 + (${id} & 4095))`)
 const rankAfter = (sql: Sql, ms: string) => sql.unsafe(`((${ms} - ${epochMs}) * 4096 + 4095)`)
 
+/** DM channels of one user that are looked at when a session begins. */
+const maxDirectsLookedAt = 1_000
+
 export const deliveriesStorage = (sql: Sql) => ({
   /**
-   * Moves cursors forward; never back, so it does not matter which worker writes first, and none of
-   * them needs to ask a home. In the order of ids, as two workers may move the same ones. With them
-   * goes up to when this worker has moved any: a row of its own, so that workers do not wait for
-   * each other.
+   * Moves cursors forward; never back, so it does not matter which worker writes first, and no home
+   * is asked. In the order of keys, as two workers may move the same ones. Users who have left do
+   * not get a row.
+   * @returns users for whom nothing was written, because others must not see that they are there
    */
-  async move(rows: readonly DeliveryRow[], worker: string): Promise<void> {
-    const upTo = Math.max(...rows.map(({ guild_ms, direct_ms }) => Math.max(guild_ms ?? 0, direct_ms ?? 0)))
-    const moved = rows.toSorted((a, b) => compareIds(a.user_id, b.user_id))
-    await sql`
-      WITH bound AS (
-        INSERT INTO delivery_bounds AS b (worker, ms) VALUES (${worker}, ${upTo})
-        ON CONFLICT (worker) DO UPDATE SET ms = excluded.ms WHERE b.ms < excluded.ms
+  async move(rows: readonly DeliveryRow[]): Promise<Snowflake[]> {
+    const moved = rows.toSorted((a, b) => compareIds(a.home_id, b.home_id) || compareIds(a.user_id, b.user_id))
+    const hidden = await sql<{ user_id: Snowflake }[]>`
+      WITH hidden AS MATERIALIZED (
+        SELECT p.user_id FROM presences p
+        WHERE p.user_id = ANY(${[...new Set(column(rows, "user_id"))]}::bigint[]) AND p.status IN ('invisible', 'offline')
+      ),
+      written AS (
+        INSERT INTO deliveries AS d (home_id, user_id, message_id)
+        SELECT t.home_id, t.user_id, t.message_id
+        FROM unnest(${column(moved, "home_id")}::bigint[], ${column(moved, "user_id")}::bigint[], ${column(moved, "message_id")}::bigint[])
+          WITH ORDINALITY AS t (home_id, user_id, message_id, place)
+        WHERE t.user_id NOT IN (SELECT h.user_id FROM hidden h)
+          AND (EXISTS (SELECT FROM members m WHERE m.server_id = t.home_id AND m.user_id = t.user_id)
+            OR EXISTS (SELECT FROM direct_channels c WHERE c.id = t.home_id AND c.other_id IS NOT NULL AND t.user_id IN (c.user_id, c.other_id)))
+        ORDER BY t.place
+        ON CONFLICT (home_id, user_id) DO UPDATE SET message_id = excluded.message_id WHERE d.message_id < excluded.message_id
       )
-      INSERT INTO deliveries AS d (user_id, guild_ms, direct_ms)
-      SELECT t.user_id, t.guild_ms, t.direct_ms
-      FROM unnest(${column(moved, "user_id")}::bigint[], ${column(moved, "guild_ms")}::bigint[], ${column(moved, "direct_ms")}::bigint[])
-        WITH ORDINALITY AS t (user_id, guild_ms, direct_ms, place)
-      WHERE EXISTS (SELECT FROM users u WHERE u.id = t.user_id) ORDER BY t.place
-      ON CONFLICT (user_id) DO UPDATE SET guild_ms = greatest(d.guild_ms, excluded.guild_ms), direct_ms = greatest(d.direct_ms, excluded.direct_ms)
-      WHERE greatest(d.guild_ms, excluded.guild_ms) IS DISTINCT FROM d.guild_ms
-        OR greatest(d.direct_ms, excluded.direct_ms) IS DISTINCT FROM d.direct_ms`
+      SELECT user_id FROM hidden`
+    return hidden.map(({ user_id }) => user_id)
   },
 
   /**
-   * Up to when cursors may stand, as of now; kept on in this worker's name, so that bounds in the
-   * names of other workers can be deleted. Some of those may be in use: they are left for the next
-   * worker.
+   * How far everything is there by now in the servers and DM channels of some users. The newest row
+   * of a shard's outbox names the last id that the shard had made: one look for each of them,
+   * however many messages they hold.
    */
-  async takeBound(worker: string): Promise<number | undefined> {
-    const [bound] = await sql<{ ms: number }[]>`
-      WITH latest AS (SELECT max(ms) AS ms FROM delivery_bounds),
-      older AS (
-        SELECT b.worker FROM delivery_bounds b WHERE b.ms < (SELECT ms FROM latest) AND b.worker <> ${worker}
-        ORDER BY b.worker FOR UPDATE OF b SKIP LOCKED
-      ),
-      gone AS (DELETE FROM delivery_bounds WHERE worker IN (SELECT worker FROM older))
-      INSERT INTO delivery_bounds AS b (worker, ms) SELECT ${worker}, ms FROM latest WHERE ms IS NOT NULL
-      ON CONFLICT (worker) DO UPDATE SET ms = greatest(b.ms, excluded.ms)
-      RETURNING ms`
-    return bound?.ms
+  async before(users: readonly Snowflake[]): Promise<Map<Snowflake, ReceivedBefore[]>> {
+    const rows = await sql<(ReceivedBefore & { user_id: Snowflake })[]>`
+      SELECT u.id AS user_id, h.home_id, h.is_direct, o.last_id AS message_id
+      FROM unnest(${[...users]}::bigint[]) AS u (id)
+      CROSS JOIN LATERAL (
+        SELECT m.server_id AS home_id, false AS is_direct FROM members m WHERE m.user_id = u.id
+        UNION ALL (SELECT id, true FROM direct_channels WHERE user_id = u.id AND other_id IS NOT NULL LIMIT ${maxDirectsLookedAt})
+        UNION ALL (SELECT id, true FROM direct_channels WHERE other_id = u.id LIMIT ${maxDirectsLookedAt})) AS h
+      CROSS JOIN LATERAL (
+        SELECT last_id FROM outbox WHERE shard = ((h.home_id >> 12) & 1023)::smallint ORDER BY number DESC LIMIT 1) AS o`
+    const found = new Map<Snowflake, ReceivedBefore[]>()
+    for (const { user_id, ...received } of rows) append(found, user_id, received)
+    return found
   },
 
   /** What decides who may view some channels, of those that show who has received what. */
@@ -131,8 +141,7 @@ export const deliveriesStorage = (sql: Sql) => ({
 
   /**
    * Every member of the servers of some channels with how far they have received them, by their
-   * roles where these decide what they see, and some individually. Cursors are looked up one by
-   * one: there are as many as the service has users, and nobody reads all of them for one server.
+   * roles where these decide what they see, and some individually.
    */
   async ofServers(
     asked: readonly (ServerChannel & { byRoles: boolean; named: readonly Snowflake[] })[],
@@ -143,12 +152,13 @@ export const deliveriesStorage = (sql: Sql) => ({
       FROM (
         SELECT k.channel_id, m.user_id, m.user_id = ANY(k.named) AS named, CASE WHEN k.by_roles OR m.user_id = ANY(k.named) THEN m.roles ELSE '{}' END AS roles,
           coalesce(${rankOf(sql, "m.since_id")}, ${rankAfter(sql, "((m.joined_at + 1) * 1000 - 1)")}) AS since,
-          (SELECT ${rankAfter(sql, "d.guild_ms")} FROM deliveries d WHERE d.user_id = m.user_id) AS received, ${rankOf(sql, "r.visible_id")} AS read
+          ${rankOf(sql, "d.message_id")} AS received, ${rankOf(sql, "r.visible_id")} AS read
         FROM (
           SELECT channel_id, server_id, by_roles, named::bigint[] AS named
           FROM unnest(${column(asked, "channel_id")}::bigint[], ${column(asked, "server_id")}::bigint[], ${column(asked, "byRoles")}::boolean[],
             ${asked.map(({ named }) => `{${named.join(",")}}`)}::text[]) AS a (channel_id, server_id, by_roles, named) OFFSET 0) AS k
         JOIN members m ON m.server_id = k.server_id
+        LEFT JOIN deliveries d ON d.home_id = k.server_id AND d.user_id = m.user_id
         LEFT JOIN read_states r ON r.channel_id = k.channel_id AND r.user_id = m.user_id) AS t
       GROUP BY t.channel_id, t.named, t.roles`
   },
@@ -162,13 +172,13 @@ export const deliveriesStorage = (sql: Sql) => ({
     if (channels.length === 0) return []
     return sql<ReceiverRow[]>`
       SELECT t.id AS channel_id, '{}'::bigint[] AS roles, false AS named,
-        string_agg(int8send(t.user_id) || float8send(0) || float8send(greatest(0, ${rankAfter(sql, "(CASE WHEN t.is_shut THEN NULL ELSE d.direct_ms END)")}::float8, ${rankOf(sql, "r.visible_id")}::float8)), '') AS members
+        string_agg(int8send(t.user_id) || float8send(0) || float8send(greatest(0, ${rankOf(sql, "(CASE WHEN t.is_shut THEN NULL ELSE d.message_id END)")}::float8, ${rankOf(sql, "r.visible_id")}::float8)), '') AS members
       FROM (
         SELECT c.id, unnest(ARRAY[c.user_id, c.other_id]) AS user_id,
           (SELECT b.status FROM relationships b WHERE b.user_id = c.user_id AND b.other_id = c.other_id) IS NOT DISTINCT FROM 'blocked'
             OR (SELECT b.status FROM relationships b WHERE b.user_id = c.other_id AND b.other_id = c.user_id) IS NOT DISTINCT FROM 'blocked' AS is_shut
         FROM direct_channels c WHERE c.id = ANY(${[...channels]}::bigint[]) AND c.other_id IS NOT NULL) AS t
-      LEFT JOIN deliveries d ON d.user_id = t.user_id
+      LEFT JOIN deliveries d ON d.home_id = t.id AND d.user_id = t.user_id
       LEFT JOIN read_states r ON r.channel_id = t.id AND r.user_id = t.user_id
       GROUP BY t.id`
   },

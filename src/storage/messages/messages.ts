@@ -4,6 +4,7 @@ import type { MessageState } from "../../domain/messages/messages.ts"
 import type { Actor } from "../../domain/accounts/accounts.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql, Statement, Statements } from "../core/database.ts"
+import { bytesOfRow, messagesWithin, within, type MessagesWithin } from "./message-rows.ts"
 import { personalData as pinsPersonalData, pinReads } from "./pins.ts"
 import { endUploadUses } from "./uploads.ts"
 import { column, defineWrite, lastOf } from "../core/write.ts"
@@ -37,7 +38,7 @@ export const personalData: PersonalData = {
   },
   ...pinsPersonalData,
 }
-/** Apart: exports give it earlier than the messages. */
+/** In a table of its own: exports deliver it before the messages. */
 export const deletionsPersonalData: PersonalData = {
   personal: {
     message_deletions: {
@@ -66,8 +67,8 @@ export const messageArrays = (sql: Statements, rows: readonly MessageRow[]): Sta
     ${column(rows, "author_id")}::bigint[], ${column(rows, "content")}::text[], ${column(rows, "reply_to_id")}::bigint[], ${column(rows, "nonce")}::text[])`
 
 /**
- * A nonce that memory has forgotten: the command runs again and looks it up. Each partition has an
- * index of its own.
+ * A nonce that is no longer in memory: the command runs again and looks it up. Each partition has
+ * an index of its own.
  */
 const nonceRepeated = Object.fromEntries(
   Array.from({ length: 16 }, (_, part) => [`messages_${part}_nonce`, "again" as const]),
@@ -89,10 +90,7 @@ export const insertMessage = defineWrite<MessageRow>(
 export type FullMessageRow = MessageRow &
   Pick<MessageState, "webhook_id" | "webhook_name" | "webhook_avatar_url" | "embeds" | "attachments" | "poll">
 
-/**
- * Beside `insertMessage`, which is the statement that there is most of, and stays as narrow as it
- * is.
- */
+/** Separate from `insertMessage`: that is the most frequent statement and stays narrow. */
 export const insertFullMessage = defineWrite<FullMessageRow>(
   "insertFullMessage",
   (sql, rows) => sql`
@@ -123,8 +121,8 @@ export const updateContent = defineWrite<{ channel_id: Snowflake; id: Snowflake;
 )
 
 /**
- * Deletes messages; of one that somebody may ask for again, by its nonce or for slow mode, an empty
- * row is left.
+ * Deletes messages. An empty row is left of a message that may be asked for again, by its nonce or
+ * for slow mode.
  */
 export const deleteMessage = defineWrite<{ channel_id: Snowflake; id: Snowflake; isLeft: boolean }>(
   "deleteMessage",
@@ -149,7 +147,7 @@ export const deleteMessage = defineWrite<{ channel_id: Snowflake; id: Snowflake;
   },
 )
 
-/** What somebody wrote in a server between two ids; see the job `deleteMessagesOf`. */
+/** The messages of a user in a server between two ids; see the job `deleteMessagesOf`. */
 export interface MessageDeletion {
   server_id: Snowflake
   user_id: Snowflake
@@ -157,7 +155,7 @@ export interface MessageDeletion {
   before: Snowflake
 }
 
-/** Until it is done: the queue may forget what it was told. */
+/** Kept until it is done, because the queue may lose the job. */
 export const putMessageDeletion = defineWrite<MessageDeletion>(
   "putMessageDeletion",
   (sql, rows) => sql`
@@ -167,7 +165,7 @@ export const putMessageDeletion = defineWrite<MessageDeletion>(
     ON CONFLICT DO NOTHING`,
 )
 
-/** What a `MessageState` has, of `messages m` and `users u`. */
+/** The columns of a `MessageState`, from `messages m` and `users u`. */
 export const messageFields = (sql: Sql) => sql`
   m.id, m.channel_id, m.server_id, m.author_id, coalesce(u.username, m.webhook_name, 'User ' || m.author_id) AS author_username, coalesce(u.bot, false) AS author_bot,
   coalesce(u.badges, '{}') AS author_badges, m.content, m.edited_at, m.reply_to_id, m.nonce, m.webhook_id, m.webhook_name, m.webhook_avatar_url, m.embeds,
@@ -181,7 +179,7 @@ export interface Page {
   around?: Snowflake | undefined
 }
 
-/** What most messages do not have, where one has any of it. */
+/** Fields that most messages do not have, for those that have one of them. */
 type Rarities = Pick<
   Required<MessageState>,
   | "author_bot"
@@ -211,12 +209,12 @@ const noRarities: Rarities = {
 }
 
 /**
- * Messages of one channel as one row: each column says one thing of all of them, in their order.
- * Without any, all are null.
+ * Messages of one channel as one row: each column holds one field of all of them, in their order.
+ * If there are none, all columns are null.
  */
 interface PageRow {
   server_id: Snowflake | null
-  /** Ids with a space between; that of no message is empty. */
+  /** Ids, separated by spaces. If there are no messages it is empty. */
   ids: string | null
   authors: string
   replies: string
@@ -224,6 +222,8 @@ interface PageRow {
   contents: (string | null)[]
   nonces: (string | null)[]
   rarities: (Rarities | null)[]
+  /** Messages before the bound on bytes; see `rowOf`. */
+  found: number | null
 }
 
 /**
@@ -233,21 +233,46 @@ interface PageRow {
  *   is a constant where it can be, and `limit` stands outside of it: for a LIMIT that it does not
  *   know PostgreSQL makes a new plan each time, which takes longer than the page
  */
-async function pageOf(sql: Sql, channel_id: Snowflake, limit: number, range: Statement): Promise<MessageState[]> {
+async function pageOf(
+  sql: Sql,
+  channel_id: Snowflake,
+  { limit, maxBytes, around }: { limit: number; maxBytes: number; around?: Snowflake | undefined },
+  range: Statement,
+): Promise<MessagesWithin> {
+  const nearest = sql`SELECT * FROM (${range}) AS nearest LIMIT ${limit}`
+  const whole = await rowOf(sql, nearest, sql`CASE WHEN sum(${bytesOfRow(sql)}) <= ${maxBytes} THEN count(*)::int END`)
+  if (whole.ids === null || whole.found !== null) return messagesIn(whole, channel_id)
+  // Where each message would stop only a window says, which makes a page a third slower.
+  // In a page around a message the bound leaves out the messages that are farthest from it.
+  const page =
+    around === undefined
+      ? within(sql, maxBytes, nearest)
+      : sql`${within(sql, maxBytes, nearest, sql`ORDER BY abs(id - ${around}::bigint)`)} ORDER BY id DESC`
+  return messagesIn(await rowOf(sql, page, sql`max(found)`), channel_id)
+}
+
+/** @param found how many messages there are before the bound; null: too many, and the long columns are null */
+async function rowOf(sql: Sql, page: Statement, found: Statement): Promise<PageRow> {
   const [row] = await sql<[PageRow]>`
-    SELECT min(server_id) AS server_id, string_agg(id::text, ' ') AS ids, string_agg(author_id::text, ' ') AS authors, json_agg(author_username) AS usernames,
+    SELECT server_id, ids, authors, usernames, replies, nonces, found, CASE WHEN found IS NOT NULL THEN contents END AS contents,
+      CASE WHEN found IS NOT NULL THEN rarities END AS rarities
+    FROM (SELECT min(server_id) AS server_id, string_agg(id::text, ' ') AS ids, string_agg(author_id::text, ' ') AS authors, json_agg(author_username) AS usernames,
       json_agg(content) AS contents, string_agg(coalesce(reply_to_id::text, ''), ' ') AS replies, json_agg(nonce) AS nonces,
       json_agg(CASE WHEN author_bot OR author_badges <> '{}'
           OR num_nonnulls(edited_at, webhook_id, webhook_name, webhook_avatar_url, embeds, attachments, reactions, poll, pinned_at) > 0
         THEN json_build_object('author_bot', author_bot, 'author_badges', author_badges, 'edited_at', edited_at, 'webhook_id', webhook_id::text,
           'webhook_name', webhook_name, 'webhook_avatar_url', webhook_avatar_url, 'embeds', embeds, 'attachments', attachments,
-          'reactions', reactions, 'poll', poll, 'pinned_at', pinned_at) END) AS rarities
-    FROM (SELECT * FROM (${range}) AS nearest LIMIT ${limit}) AS page`
+          'reactions', reactions, 'poll', poll, 'pinned_at', pinned_at) END) AS rarities, ${found} AS found
+    FROM (${page}) AS page) AS gathered`
+  return row
+}
+
+function messagesIn(row: PageRow, channel_id: Snowflake): MessagesWithin {
   const { server_id, ids, usernames, contents, nonces, rarities } = row
-  if (ids === null) return []
+  if (ids === null) return { messages: [], isCut: false }
   const [authors, replies] = [row.authors.split(" "), row.replies.split(" ")]
-  // Written out: what is spread into an object of so many fields takes ten times as long.
-  return ids.split(" ").map((id, i) => {
+  // The fields are written out: a spread into an object of so many fields takes ten times as long.
+  const messages = ids.split(" ").map((id, i): MessageState => {
     const rare = rarities[i] ?? noRarities
     return {
       id,
@@ -272,6 +297,7 @@ async function pageOf(sql: Sql, channel_id: Snowflake, limit: number, range: Sta
       pinned_at: rare.pinned_at,
     }
   })
+  return { messages, isCut: messages.length < row.found! }
 }
 
 /** Key of a message among those of its server's home. */
@@ -279,14 +305,82 @@ export const messageKey = (channel: Snowflake, id: Snowflake) => `${channel}:${i
 /** Key of a nonce among those of its server's home. */
 export const nonceKey = (channel: Snowflake, author: Snowflake, nonce: string) => `${channel}:${author}:${nonce}`
 
-/** Messages, and the reads of what extends a message's row. */
+/** What is deleted afterwards: of banned users and of deleted channels. */
+const deletionStorage = (sql: Sql) => ({
+  /** Deletions that were requested before an id was made. */
+  async deletionsDue(before: Snowflake, limit: number): Promise<MessageDeletion[]> {
+    return sql<MessageDeletion[]>`
+      SELECT server_id, user_id, after_id AS after, before_id AS before FROM message_deletions WHERE before_id < ${before} LIMIT ${limit}`
+  },
+
+  async endDeletion({ server_id, user_id, before }: MessageDeletion): Promise<void> {
+    await sql`
+      DELETE FROM message_deletions WHERE server_id = ${server_id} AND user_id = ${user_id} AND before_id = ${before}`
+  },
+
+  /** Deletes some of the messages of deleted channels. @returns how many messages it deleted */
+  async purge(channels: readonly Snowflake[], limit: number): Promise<number> {
+    const rows = await sql`
+      WITH purged AS (
+        DELETE FROM messages WHERE (channel_id, id) IN (
+          SELECT channel_id, id FROM messages WHERE channel_id = ANY(${[...channels]}::bigint[]) LIMIT ${limit})
+        RETURNING channel_id, id),
+      ${endUploadUses(sql, "purged")},
+      unindexed AS (
+        DELETE FROM message_search s USING purged WHERE s.channel_id = purged.channel_id AND s.message_id = purged.id),
+      uncalled AS (
+        DELETE FROM message_mentions n USING purged WHERE n.channel_id = purged.channel_id AND n.message_id = purged.id),
+      polls_left AS (
+        UPDATE polls SET gone = true, ends_at = NULL FROM purged
+        WHERE polls.channel_id = purged.channel_id AND polls.message_id = purged.id AND NOT polls.gone)
+      SELECT FROM purged`
+    return rows.length
+  },
+
+  /**
+   * Deletes some of the search rows of deleted channels, after their messages: the entries of the
+   * list of messages to index, and rows of the index. @returns how many rows of the index
+   */
+  async purgeSearched(channels: readonly Snowflake[], limit: number): Promise<number> {
+    const ids = [...channels]
+    await sql`DELETE FROM message_search_backlog WHERE channel_id = ANY(${ids}::bigint[])`
+    const { count } = await sql`
+      DELETE FROM message_search WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM message_search WHERE channel_id = ANY(${ids}::bigint[]) LIMIT ${limit}))`
+    return count
+  },
+
+  /**
+   * The next channels that messages name, in the order of ids, and whether they are gone: each is
+   * one look into an index.
+   */
+  async channelsNamed(after: Snowflake, limit: number): Promise<{ id: Snowflake; is_gone: boolean }[]> {
+    return sql<{ id: Snowflake; is_gone: boolean }[]>`
+      WITH RECURSIVE named (id, server_id, place) AS (
+        (SELECT channel_id, server_id, 1 FROM messages WHERE channel_id > ${after} ORDER BY channel_id, id LIMIT 1)
+        UNION ALL
+        SELECT following.channel_id, following.server_id, place + 1
+        FROM named, LATERAL (SELECT channel_id, server_id FROM messages WHERE channel_id > named.id ORDER BY channel_id, id LIMIT 1) AS following
+        WHERE place < ${limit})
+      SELECT id, server_id IS NOT NULL AND NOT EXISTS (SELECT FROM channels c WHERE c.id = named.id) AS is_gone FROM named ORDER BY place`
+  },
+})
+
+/** Reads of messages and of what extends their rows. */
 export const messagesStorage = (sql: Sql) => ({
+  ...deletionStorage(sql),
+
   ...pinReads(sql, messageFields(sql)),
 
   /**
    * Newest first; with `after` alone oldest first. `around` wins over `before`, that over `after`.
+   * At least one message, if there is any, and no more of them than have `maxBytes`.
    */
-  async page(channel: Snowflake, { limit, before, after, around }: Page): Promise<MessageState[]> {
+  async page(
+    channel: Snowflake,
+    { limit, before, after, around }: Page,
+    maxBytes: number = limits.messagesPageBytes,
+  ): Promise<MessagesWithin> {
     const fields = sql`SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id`
     const most = sql.unsafe(String(limits.pageSize))
     if (around !== undefined) {
@@ -296,14 +390,14 @@ export const messagesStorage = (sql: Sql) => ({
         UNION ALL
         (${fields} WHERE m.channel_id = ${channel} AND m.id <= ${around} AND NOT m.deleted ORDER BY m.id DESC LIMIT ${limit - newer})
         ORDER BY id DESC`
-      return pageOf(sql, channel, limit, both)
+      return pageOf(sql, channel, { limit, maxBytes, around }, both)
     }
     const range =
       before === undefined && after !== undefined
         ? sql`${fields} WHERE m.channel_id = ${channel} AND m.id > ${after} AND NOT m.deleted ORDER BY m.id LIMIT ${most}`
         : sql`${fields} WHERE m.channel_id = ${channel} AND m.id < ${before ?? "9223372036854775807"} AND NOT m.deleted
             ORDER BY m.id DESC LIMIT ${most}`
-    return pageOf(sql, channel, limit, range)
+    return pageOf(sql, channel, { limit, maxBytes }, range)
   },
 
   async find(channel: Snowflake, ids: readonly Snowflake[]): Promise<Map<Snowflake, MessageState>> {
@@ -312,6 +406,20 @@ export const messagesStorage = (sql: Sql) => ({
       WHERE m.channel_id = ${channel} AND m.id = ANY(${[...ids]}::bigint[]) AND NOT m.deleted`
     return new Map(rows.map(row => [row.id, row]))
   },
+
+  /** The newest of these messages that fit into so many bytes together, the newest first. */
+  newestWithin: (
+    channel: Snowflake,
+    ids: readonly Snowflake[],
+    maxBytes: number = limits.messagesPageBytes,
+  ): Promise<MessagesWithin> =>
+    messagesWithin(
+      sql,
+      maxBytes,
+      sql`SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
+        WHERE m.channel_id = ${channel} AND m.id = ANY(${[...ids]}::bigint[]) AND NOT m.deleted`,
+      sql`ORDER BY id DESC`,
+    ),
 
   /**
    * The author of a message with their current name; undefined: a webhook, or there is no such
@@ -353,66 +461,6 @@ export const messagesStorage = (sql: Sql) => ({
         ORDER BY id LIMIT ${among}) AS m`
     const { ids, last, looked } = row!
     return { ids, last: looked < among ? undefined : last }
-  },
-
-  /** Deletions that were requested before an id was made. */
-  async deletionsDue(before: Snowflake, limit: number): Promise<MessageDeletion[]> {
-    return sql<MessageDeletion[]>`
-      SELECT server_id, user_id, after_id AS after, before_id AS before FROM message_deletions WHERE before_id < ${before} LIMIT ${limit}`
-  },
-
-  async endDeletion({ server_id, user_id, before }: MessageDeletion): Promise<void> {
-    await sql`
-      DELETE FROM message_deletions WHERE server_id = ${server_id} AND user_id = ${user_id} AND before_id = ${before}`
-  },
-
-  /**
-   * Deletes some of what is left of channels that are gone. @returns how many messages it deleted
-   */
-  async purge(channels: readonly Snowflake[], limit: number): Promise<number> {
-    const rows = await sql`
-      WITH purged AS (
-        DELETE FROM messages WHERE (channel_id, id) IN (
-          SELECT channel_id, id FROM messages WHERE channel_id = ANY(${[...channels]}::bigint[]) LIMIT ${limit})
-        RETURNING channel_id, id),
-      ${endUploadUses(sql, "purged")},
-      unindexed AS (
-        DELETE FROM message_search s USING purged WHERE s.channel_id = purged.channel_id AND s.message_id = purged.id),
-      uncalled AS (
-        DELETE FROM message_mentions n USING purged WHERE n.channel_id = purged.channel_id AND n.message_id = purged.id),
-      polls_left AS (
-        UPDATE polls SET gone = true, ends_at = NULL FROM purged
-        WHERE polls.channel_id = purged.channel_id AND polls.message_id = purged.id AND NOT polls.gone)
-      SELECT FROM purged`
-    return rows.length
-  },
-
-  /**
-   * Deletes some of what searches find of channels that are gone, once their messages are deleted:
-   * what was to be read for them, and what was written beside a deletion. @returns how many rows
-   */
-  async purgeSearched(channels: readonly Snowflake[], limit: number): Promise<number> {
-    const ids = [...channels]
-    await sql`DELETE FROM message_search_backlog WHERE channel_id = ANY(${ids}::bigint[])`
-    const { count } = await sql`
-      DELETE FROM message_search WHERE ctid = ANY(ARRAY(
-        SELECT ctid FROM message_search WHERE channel_id = ANY(${ids}::bigint[]) LIMIT ${limit}))`
-    return count
-  },
-
-  /**
-   * The next channels that messages name, in the order of ids, and whether they are gone: each is
-   * one look into an index.
-   */
-  async channelsNamed(after: Snowflake, limit: number): Promise<{ id: Snowflake; is_gone: boolean }[]> {
-    return sql<{ id: Snowflake; is_gone: boolean }[]>`
-      WITH RECURSIVE named (id, server_id, place) AS (
-        (SELECT channel_id, server_id, 1 FROM messages WHERE channel_id > ${after} ORDER BY channel_id, id LIMIT 1)
-        UNION ALL
-        SELECT following.channel_id, following.server_id, place + 1
-        FROM named, LATERAL (SELECT channel_id, server_id FROM messages WHERE channel_id > named.id ORDER BY channel_id, id LIMIT 1) AS following
-        WHERE place < ${limit})
-      SELECT id, server_id IS NOT NULL AND NOT EXISTS (SELECT FROM channels c WHERE c.id = named.id) AS is_gone FROM named ORDER BY place`
   },
 
   /**

@@ -1,9 +1,10 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
-import type { MessageState } from "../../domain/messages/messages.ts"
 import type { PinsState } from "../../domain/messages/pins.ts"
+import { limits } from "../../contract/core/limits.ts"
 import type { Sql, Statement } from "../core/database.ts"
 import { column, defineWrite, lastOf } from "../core/write.ts"
+import { messagesWithin, type MessagesWithin } from "./message-rows.ts"
 
 export const personalData: Pick<PersonalData, "others"> = {
   others: {
@@ -31,14 +32,30 @@ export const setPinned = defineWrite<{ channel_id: Snowflake; id: Snowflake; pin
   },
 )
 
+/** The place of a pin among those of its channel. `pinned_at`: Unix milliseconds. */
+export interface PinPlace {
+  readonly pinned_at: number
+  readonly id: Snowflake
+}
+
 /** `fields`: what a `MessageState` has, of `messages m` and `users u`. */
 export const pinReads = (sql: Sql, fields: Statement) => ({
-  /** The latest pin first. */
-  async pinned(channel: Snowflake, limit: number): Promise<MessageState[]> {
-    return sql<MessageState[]>`
-      SELECT ${fields} FROM pins p JOIN messages m ON m.channel_id = ${channel} AND m.id = p.message_id LEFT JOIN users u ON u.id = m.author_id
-      WHERE p.channel_id = ${channel} AND NOT m.deleted ORDER BY p.pinned_at DESC, p.message_id DESC LIMIT ${limit}`
-  },
+  /** The latest pin first, those behind `after`, and no more of them than have `maxBytes`. */
+  pinned: (
+    channel: Snowflake,
+    limit: number,
+    after?: PinPlace,
+    maxBytes: number = limits.messagesPageBytes,
+  ): Promise<MessagesWithin> =>
+    messagesWithin(
+      sql,
+      maxBytes,
+      sql`SELECT ${fields} FROM pins p JOIN messages m ON m.channel_id = ${channel} AND m.id = p.message_id LEFT JOIN users u ON u.id = m.author_id
+        WHERE p.channel_id = ${channel} AND NOT m.deleted
+          AND (p.pinned_at, p.message_id) < (${after?.pinned_at ?? "9223372036854775807"}::bigint, ${after?.id ?? "9223372036854775807"}::bigint)
+        ORDER BY p.pinned_at DESC, p.message_id DESC LIMIT ${limit}`,
+      sql`ORDER BY pinned_at DESC, id DESC`,
+    ),
 
   async pins(channel: Snowflake): Promise<PinsState> {
     const [row] = await sql<PinsState[]>`

@@ -42,13 +42,13 @@ export const putReadState = defineWrite<ReadState & { channel_id: Snowflake; use
   },
 )
 
-/** Messages of a stretch that is counted together, unless a test wants it smaller. */
+/** Messages in a stretch, which is counted as a whole. Tests may make it smaller. */
 export const stretch = 512
 /**
- * So many stretches one statement counts: where there were messages before there were counts, it
- * takes several to catch up.
+ * How many stretches one statement counts. Channels whose messages are older than the counts need
+ * several statements.
  */
-const stretchesAtOnce = 16
+const stretchesPerStatement = 16
 
 /**
  * Counts the messages of stretches that are complete. Its home alone writes to a channel, and in
@@ -68,7 +68,7 @@ export const tallyMessages = defineWrite<{ channel_id: Snowflake; stretch?: numb
             SELECT id, author_id, deleted FROM messages
             WHERE channel_id = t.channel_id AND id > coalesce((
               SELECT upto_id FROM message_tallies WHERE channel_id = t.channel_id AND author_id = 0 ORDER BY upto_id DESC LIMIT 1), 0)
-            ORDER BY id LIMIT t.stretch * ${stretchesAtOnce}) AS uncounted) AS m
+            ORDER BY id LIMIT t.stretch * ${stretchesPerStatement}) AS uncounted) AS m
       WINDOW part AS (PARTITION BY t.channel_id, m.part)) AS parts
     WHERE size = stretch
     GROUP BY GROUPING SETS ((channel_id, upto_id, author_id), (channel_id, upto_id))
@@ -122,14 +122,14 @@ export const readStateStorage = (sql: Sql) => ({
     return new Map(rows.map(({ user_id, ...state }) => [user_id, state]))
   },
 
-  /** Whom the others see to have read something of a channel. */
+  /** The users whom others see to have read something of a channel. */
   async readers(channel: Snowflake): Promise<Reader[]> {
     const rows = await sql<(Omit<ReadState, "message_id"> & { user_id: Snowflake })[]>`
       SELECT user_id, since_id, visible_id, gaps FROM read_states WHERE channel_id = ${channel} AND visible_id > since_id`
     return rows.flatMap(row => readerOf(row.user_id, row) ?? [])
   },
 
-  /** The newest message of a channel, or what is left of it. */
+  /** The newest message of a channel, or the empty row that is left of it. */
   async newest(channel: Snowflake): Promise<Snowflake | undefined> {
     const [row] = await sql<{ id: Snowflake }[]>`
       SELECT id FROM messages WHERE channel_id = ${channel} ORDER BY id DESC LIMIT 1`
@@ -190,7 +190,7 @@ export const readStateStorage = (sql: Sql) => ({
     return unread!
   },
 
-  /** The same of several channels; in a server only what came after the user joined. */
+  /** The same for several channels; in a server only messages that came after the user joined. */
   async unread(
     user: Snowflake,
     channels: readonly { readonly id: Snowflake; readonly server_id: Snowflake | null }[],

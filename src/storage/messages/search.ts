@@ -1,14 +1,16 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
+import { limits } from "../../contract/core/limits.ts"
 import type { Override } from "../../domain/core/overrides.ts"
 import { grantsOf, type AccessRules } from "../../domain/core/permissions.ts"
 import type { SearchSource } from "../../domain/messages/search-text.ts"
-import type { MessageState } from "../../domain/messages/messages.ts"
 import type { Permission } from "../../contract/core/permissions.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql, Statement } from "../core/database.ts"
+import { messagesWithin, type MessagesWithin } from "./message-rows.ts"
 import { messageFields } from "./messages.ts"
 import type { UserRow } from "../accounts/users.ts"
 import { column } from "../core/write.ts"
+import { append } from "../../std/multi-map.ts"
 
 export const personalData: PersonalData = {
   others: {
@@ -29,27 +31,27 @@ export interface IndexedMessage extends MessagePlace {
   readonly content: string | null
   readonly edited_at: number
   readonly folded: string
-  /** As PostgreSQL reads a `tsvector`. */
+  /** In the notation of a `tsvector`. */
   readonly words: string
 }
 
 /**
- * A server with what decides what one member may read in it: their roles and `@everyone`'s, and the
- * channels' overrides of those and of the member.
+ * A server with what decides which channels one member may read: the member's roles, `@everyone`,
+ * and the overrides of these and of the member in its channels.
  */
 export interface MemberOutline extends AccessRules {
   readonly member_roles: readonly Snowflake[]
   readonly overrides: ReadonlyMap<Snowflake, readonly Override[]>
 }
 
-/** Where to look: in all channels of homes but some, and in some channels. */
+/** Where to search: all channels of some homes except for some, and some single channels. */
 export interface Places {
   readonly homes: readonly Snowflake[]
   readonly hidden: readonly Snowflake[]
   readonly channels: readonly Snowflake[]
 }
 
-/** The same as it is told of a message: where it is, or that it has a fact. */
+/** The same as facts of a message: where it is, or what it has. */
 export interface Placed extends Pick<Places, "homes" | "channels"> {
   readonly fact: string | null
 }
@@ -66,42 +68,42 @@ interface Wanted extends IdSpan {
   readonly limit: number
 }
 
-/** What was found from the newest back, as far as was looked. */
+/** What was found, the newest first, and how far back was searched. */
 export interface Found {
   readonly found: MessagePlace[]
-  /** Ids from it on were looked at; null: all were. */
+  /** Messages with this id and later ones were looked at; null: all were. */
   readonly edge: Snowflake | null
 }
 
 const pairs = (sql: Sql, keys: readonly MessagePlace[]): Statement =>
   sql`unnest(${column(keys, "channel_id")}::bigint[], ${column(keys, "message_id")}::bigint[])`
 
-/** Nor has the message been edited since it was indexed: what it says now may not match. */
+/** The message was not edited since it was indexed: its present text may not match. */
 const unedited = (sql: Sql): Statement => sql`AND coalesce(m.edited_at, 0) <= c.edited_at`
 
 /**
- * The message is there, and so is its channel: the index comes after both. Asked one by one, of
- * those that match.
+ * The message and its channel still exist: the index is updated after both. It is checked for each
+ * message that matches.
  */
 const stands = (sql: Sql, pinned: boolean | null, and = sql``): Statement => sql`
   (SELECT NOT m.deleted ${and} ${pinned === null ? sql`` : sql`AND (m.pinned_at IS NOT NULL) = ${pinned}`} FROM messages m WHERE m.channel_id = c.channel_id AND m.id = c.message_id)
   AND (c.home_id = c.channel_id OR EXISTS (SELECT FROM channels WHERE id = c.channel_id))`
 
 /**
- * Each part is a condition of its own: the index steps over what the others lack. Of one condition
- * with all of them it goes through everything that has the rarest word.
+ * Each part is a condition of its own, so that the index skips what lacks another part. With all
+ * parts in one condition it would go through everything that has the rarest word.
  */
 const each = (sql: Sql, words: readonly string[]): Statement =>
   words.reduce((before, part) => sql`${before} AND words @@ ${part}::text::tsquery`, sql`true`)
 
-/** Conversations of a user that are searched for their newest message. */
+/** How many conversations of a user are checked for their newest message. */
 const latest = 100
 
-/** Messages of a place by which it is told how fast it fills. */
+/** How many of the newest messages of a place tell how fast it fills. */
 const sampled = 8
 
-/** What searches read. The statements are made for one way each; see `searchSettings`. */
-export const searchStorage = (sql: Sql) => ({
+/** Queries that say where a user may search, and which users and channels a query names. */
+const scopeReads = (sql: Sql) => ({
   /** The servers of a member, or one of them. */
   async outlinesFor(user: Snowflake, server: Snowflake | null): Promise<MemberOutline[]> {
     const rows = await sql<
@@ -123,11 +125,7 @@ export const searchStorage = (sql: Sql) => ({
       WHERE m.user_id = ${user} AND (${server}::bigint IS NULL OR m.server_id = ${server})`
     return rows.map(({ roles, overrides, ...rest }) => {
       const byChannel = new Map<Snowflake, Override[]>()
-      for (const { channel_id, ...override } of overrides) {
-        const others = byChannel.get(channel_id)
-        if (others) others.push(override)
-        else byChannel.set(channel_id, [override])
-      }
+      for (const { channel_id, ...override } of overrides) append(byChannel, channel_id, override)
       return {
         ...rest,
         roles: grantsOf(roles),
@@ -170,7 +168,7 @@ export const searchStorage = (sql: Sql) => ({
     return new Map(rows.map(({ name, id }) => [name, id]))
   },
 
-  /** What languages make of words; a word that says nothing in a language has no stem there. */
+  /** The stems of words in each language. A stop word of a language has no stem in it. */
   async stems(words: readonly string[], languages: readonly string[]): Promise<Map<string, string[]>> {
     const rows = await sql<{ word: string; stems: string[] }[]>`
       SELECT w AS word, array_agg(DISTINCT stem) AS stems
@@ -178,11 +176,14 @@ export const searchStorage = (sql: Sql) => ({
       GROUP BY w`
     return new Map(rows.map(({ word, stems }) => [word, stems]))
   },
+})
 
+/** Searches by places and dates. */
+const placeReads = (sql: Sql) => ({
   /**
-   * The newest messages of some places, as far as all places together are whole. How far that is
-   * follows from how fast the places fill: by the last few of each, so that about `looks` messages
-   * are looked at, also when one author wrote most of them.
+   * The newest messages of some places, back to the id down to which all places are complete. That
+   * id follows from how fast the places fill, which the last few messages of each tell, so that
+   * about `looks` messages are looked at, even if one author wrote most of them.
    */
   async walk(
     { homes, hidden, channels }: Places,
@@ -227,18 +228,6 @@ export const searchStorage = (sql: Sql) => ({
   },
 
   /**
-   * About how many messages of everybody match, by what PostgreSQL knows of how frequent words are.
-   */
-  async expected(words: string): Promise<number> {
-    // As a literal: of a parameter nothing is expected.
-    const text = words.replaceAll("'", "''")
-    const [row] = await sql.unsafe<{ "QUERY PLAN": [{ Plan: { "Plan Rows": number } }] }[]>(
-      `EXPLAIN (FORMAT JSON) SELECT FROM message_search WHERE words @@ '${text}'::tsquery`,
-    )
-    return row!["QUERY PLAN"][0].Plan["Plan Rows"]
-  },
-
-  /**
    * About the newest message below an id in some places and a participant's latest conversations:
    * where it makes sense to begin.
    */
@@ -257,6 +246,22 @@ export const searchStorage = (sql: Sql) => ({
           SELECT id AS place FROM direct_channels WHERE user_id = ${participant}::bigint OR other_id = ${participant}::bigint ORDER BY id DESC LIMIT ${latest}
         ) AS direct, LATERAL (${last("home_id")}) AS s) AS ends`
     return row!.newest
+  },
+})
+
+/** Searches by words. */
+const wordReads = (sql: Sql) => ({
+  /**
+   * About how many messages in all places match, by PostgreSQL's statistics of how frequent words
+   * are.
+   */
+  async expected(words: string): Promise<number> {
+    // A literal: for a parameter the planner has no estimate.
+    const text = words.replaceAll("'", "''")
+    const [row] = await sql.unsafe<{ "QUERY PLAN": [{ Plan: { "Plan Rows": number } }] }[]>(
+      `EXPLAIN (FORMAT JSON) SELECT FROM message_search WHERE words @@ '${text}'::tsquery`,
+    )
+    return row!["QUERY PLAN"][0].Plan["Plan Rows"]
   },
 
   /**
@@ -314,9 +319,9 @@ export const searchStorage = (sql: Sql) => ({
   },
 
   /**
-   * All that match, the newest first, through the index of words: for each place on its own, since
-   * what is rare in a place is found by stepping over what is frequent elsewhere. @param where
-   * facts, one of which a message must have; a message has no two of them
+   * All messages that match, the newest first, through the index of words. Each place is searched
+   * by itself: what is rare in it is found without going through what is frequent elsewhere. @param
+   * where facts, one of which a message must have; no message has two of them
    */
   async matching(
     words: readonly string[],
@@ -335,12 +340,19 @@ export const searchStorage = (sql: Sql) => ({
       WHERE ${stands(sql, pinned, unedited(sql))} ORDER BY c.message_id DESC LIMIT ${limit}`
   },
 
-  async messages(keys: readonly MessagePlace[]): Promise<MessageState[]> {
-    return sql<MessageState[]>`
-      SELECT ${messageFields(sql)} FROM ${pairs(sql, keys)} AS k (channel_id, id) JOIN messages m USING (channel_id, id)
-      LEFT JOIN users u ON u.id = m.author_id WHERE NOT m.deleted ORDER BY m.id DESC`
-  },
+  /** The newest first, and no more of them than fit into a page. */
+  messages: (keys: readonly MessagePlace[], maxBytes: number = limits.messagesPageBytes): Promise<MessagesWithin> =>
+    messagesWithin(
+      sql,
+      maxBytes,
+      sql`SELECT ${messageFields(sql)} FROM ${pairs(sql, keys)} AS k (channel_id, id) JOIN messages m USING (channel_id, id)
+        LEFT JOIN users u ON u.id = m.author_id WHERE NOT m.deleted`,
+      sql`ORDER BY id DESC`,
+    ),
+})
 
+/** Searches for a part of the texts of one channel. */
+const textReads = (sql: Sql) => ({
   /** The newest texts of a channel below an id, indexed or not. */
   async tail(
     channel: Snowflake,
@@ -352,8 +364,8 @@ export const searchStorage = (sql: Sql) => ({
   },
 
   /**
-   * Which of so many texts of a channel below an id hold a pattern. @returns `edge`: the last that
-   * was looked at; "0": there are no more
+   * Looks through a number of texts of a channel below an id for a pattern. @returns `edge`: the
+   * last message that was looked at; "0": there are no more
    */
   async walkTexts(
     channel: Snowflake,
@@ -379,10 +391,13 @@ export const searchStorage = (sql: Sql) => ({
       ORDER BY message_id DESC LIMIT ${limit}`
     return rows.map(({ message_id }) => message_id)
   },
+})
 
+/** Searches for users and public servers by their names. */
+const nameReads = (sql: Sql) => ({
   /**
-   * Users whose names begin like this, in the order of names; without users who blocked the user or
-   * whom the user blocked.
+   * Users whose names begin with a text, in the order of names, without those who blocked the user
+   * and those whom the user blocked.
    */
   async usersBeginning(
     query: string,
@@ -398,8 +413,8 @@ export const searchStorage = (sql: Sql) => ({
   },
 
   /**
-   * Public servers, the best hits and then the largest first, behind one if given. What is shorter
-   * than three letters is looked for at the beginning of names.
+   * Public servers, the best hits first, and among equal ones the largest. With `after` the list
+   * continues behind it. A text of fewer than three letters is searched at the beginning of names.
    */
   async publicServers(
     query: string,
@@ -425,7 +440,16 @@ export const searchStorage = (sql: Sql) => ({
   },
 })
 
-/** So that LIKE takes nothing in it for a sign. */
+/** What searches read. The statements are made for one way each; see `searchSettings`. */
+export const searchStorage = (sql: Sql) => ({
+  ...scopeReads(sql),
+  ...placeReads(sql),
+  ...wordReads(sql),
+  ...textReads(sql),
+  ...nameReads(sql),
+})
+
+/** Escapes the characters that have a meaning in LIKE. */
 const escaped = (text: string): string => text.replace(/[\\%_]/g, sign => `\\${sign}`)
 
 type FoundAccount = Pick<UserRow, "id" | "username" | "bot" | "badges">
@@ -444,9 +468,9 @@ interface ServerHit extends ServerHitPlace {
 }
 
 /**
- * How statements of searches are planned: each is written for one way through the indexes, chosen
- * before by what the newest messages told, and the planner knows less of how often a word stands
- * where.
+ * How statements of searches are planned. Each statement is written for one path through the
+ * indexes, which is chosen beforehand from the newest messages: the planner knows less of how often
+ * a word occurs in a place.
  */
 export const searchSettings = {
   enable_seqscan: "off",
@@ -456,7 +480,7 @@ export const searchSettings = {
   jit: "off",
 } as const
 
-/** What keeps the index. */
+/** Statements that maintain the index. */
 export const searchIndexStorage = (sql: Sql) => ({
   async sources(keys: readonly MessagePlace[]): Promise<SearchSource[]> {
     return sql<SearchSource[]>`
@@ -468,8 +492,8 @@ export const searchIndexStorage = (sql: Sql) => ({
   },
 
   /**
-   * Written only where the message still has this text: a process that changed it since has it read
-   * once more.
+   * Written only if the message still has this text: the process that changed it has it read once
+   * more.
    */
   async put(rows: readonly IndexedMessage[]): Promise<void> {
     await sql`
@@ -484,8 +508,8 @@ export const searchIndexStorage = (sql: Sql) => ({
   },
 
   /**
-   * New rows are first kept in lists beside the two indexes, through which every search would go
-   * entry by entry, once for each piece of time: here they are sorted in.
+   * Sorts new rows into the two indexes. PostgreSQL first keeps them in lists beside the indexes,
+   * and every search goes through these lists entry by entry, once for each stretch of time.
    */
   async sortIn(): Promise<void> {
     await sql`SELECT gin_clean_pending_list('message_search_words'), gin_clean_pending_list('message_search_folded')`
@@ -503,7 +527,7 @@ export const searchIndexStorage = (sql: Sql) => ({
     await sql`INSERT INTO message_search_backlog (channel_id, message_id) SELECT * FROM ${pairs(sql, keys)}`
   },
 
-  /** Those that wait longest. One that was put back twice stands there twice. */
+  /** The messages that have waited longest. A message that was put back twice is listed twice. */
   async backlog(limit: number): Promise<(MessagePlace & { id: Snowflake | number })[]> {
     return sql<(MessagePlace & { id: Snowflake | number })[]>`
       SELECT id, channel_id, message_id FROM message_search_backlog ORDER BY id LIMIT ${limit}`
@@ -514,7 +538,7 @@ export const searchIndexStorage = (sql: Sql) => ({
   },
 
   /** What languages make of words; see `searchStorage`. */
-  stems: searchStorage(sql).stems,
+  stems: scopeReads(sql).stems,
 
   /** Bytes of the index. */
   async size(): Promise<number> {
@@ -522,14 +546,14 @@ export const searchIndexStorage = (sql: Sql) => ({
     return row!.bytes
   },
 
-  /** Begins a rebuild, or goes on with one. @returns how many messages it has done */
+  /** Begins a rebuild, or continues one. @returns how many messages it has done */
   async beginRebuild(): Promise<number> {
     const [row] = await sql<{ done: number }[]>`
       INSERT INTO message_search_rebuild AS r DEFAULT VALUES ON CONFLICT (one) DO UPDATE SET one = r.one RETURNING done`
     return row!.done
   },
 
-  /** The next messages of a rebuild, and where it stands. */
+  /** The next messages of a rebuild, and its position. */
   async rebuildSlice(limit: number): Promise<{ from: MessagePlace; keys: MessagePlace[] }> {
     const [from] = await sql<MessagePlace[]>`SELECT channel_id::text, message_id::text FROM message_search_rebuild`
     if (!from) return { from: { channel_id: "0", message_id: "0" }, keys: [] }
@@ -540,8 +564,8 @@ export const searchIndexStorage = (sql: Sql) => ({
   },
 
   /**
-   * What the index has between two messages, and nobody else. `to` null: to the end, and the
-   * rebuild is over.
+   * Removes what the index has between two messages and no message accounts for. `to` null: to the
+   * end, and the rebuild is over.
    */
   async endSlice(from: MessagePlace, to: MessagePlace | null, done: number): Promise<void> {
     const largest = "9223372036854775807"

@@ -7,9 +7,19 @@ import { column, defineWrite, lastOf } from "../core/write.ts"
 export const personalData: PersonalData = {
   personal: {
     webhooks: {
-      userColumns: ["creator_id"],
+      userColumns: ["creator_id", "holder_id"],
       key: { id: "bigint" },
-      given: ["id", "server_id", "channel_id", "creator_id", "name", "avatar_url", "created_at"],
+      given: [
+        "id",
+        "server_id",
+        "channel_id",
+        "creator_id",
+        "holder_id",
+        "holder_kicked",
+        "name",
+        "avatar_url",
+        "created_at",
+      ],
       leftOut: { token_hash: secretReason },
       atPurge: "kept",
     },
@@ -19,20 +29,24 @@ export const personalData: PersonalData = {
 export const insertWebhook = defineWrite<WebhookState>(
   "insertWebhook",
   (sql, rows) => sql`
-    INSERT INTO webhooks (id, server_id, channel_id, creator_id, name, avatar_url, token_hash, created_at)
+    INSERT INTO webhooks (id, server_id, channel_id, creator_id, holder_id, name, avatar_url, token_hash, created_at)
     SELECT * FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "server_id")}::bigint[], ${column(rows, "channel_id")}::bigint[],
-      ${column(rows, "creator_id")}::bigint[], ${column(rows, "name")}::text[], ${column(rows, "avatar_url")}::text[],
-      ${column(rows, "token_hash")}::text[], ${column(rows, "created_at")}::bigint[])`,
+      ${column(rows, "creator_id")}::bigint[], ${column(rows, "holder_id")}::bigint[], ${column(rows, "name")}::text[],
+      ${column(rows, "avatar_url")}::text[], ${column(rows, "token_hash")}::text[], ${column(rows, "created_at")}::bigint[])`,
 )
 
-type WebhookChange = Pick<WebhookState, "id" | "channel_id" | "name" | "avatar_url" | "token_hash">
+type WebhookChange = Pick<
+  WebhookState,
+  "id" | "channel_id" | "holder_id" | "holder_kicked" | "name" | "avatar_url" | "token_hash"
+>
 
 export const updateWebhook = defineWrite<WebhookChange>("updateWebhook", (sql, rows) => {
   const last = lastOf(rows, row => row.id)
   return sql`
-    UPDATE webhooks SET channel_id = t.channel_id, name = t.name, avatar_url = t.avatar_url, token_hash = t.token_hash
-    FROM unnest(${column(last, "id")}::bigint[], ${column(last, "channel_id")}::bigint[], ${column(last, "name")}::text[],
-      ${column(last, "avatar_url")}::text[], ${column(last, "token_hash")}::text[]) AS t (id, channel_id, name, avatar_url, token_hash)
+    UPDATE webhooks SET channel_id = t.channel_id, holder_id = t.holder_id, holder_kicked = t.holder_kicked, name = t.name, avatar_url = t.avatar_url, token_hash = t.token_hash
+    FROM unnest(${column(last, "id")}::bigint[], ${column(last, "channel_id")}::bigint[], ${column(last, "holder_id")}::bigint[],
+      ${column(last, "holder_kicked")}::text[]::boolean[], ${column(last, "name")}::text[],
+      ${column(last, "avatar_url")}::text[], ${column(last, "token_hash")}::text[]) AS t (id, channel_id, holder_id, holder_kicked, name, avatar_url, token_hash)
     WHERE webhooks.id = t.id`
 })
 
@@ -41,7 +55,8 @@ export const deleteWebhook = defineWrite<{ id: Snowflake }>(
   (sql, rows) => sql`DELETE FROM webhooks WHERE id = ANY(${column(rows, "id")}::bigint[])`,
 )
 
-const columns = (sql: Sql) => sql`id, server_id, channel_id, creator_id, name, avatar_url, token_hash, created_at`
+const columns = (sql: Sql) =>
+  sql`id, server_id, channel_id, creator_id, holder_id, holder_kicked, name, avatar_url, token_hash, created_at`
 
 export const webhooksStorage = (sql: Sql) => ({
   async find(id: Snowflake): Promise<WebhookState | undefined> {

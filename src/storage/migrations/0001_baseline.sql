@@ -232,14 +232,15 @@ BEGIN
   END LOOP;
 END $$;
 CREATE UNIQUE INDEX messages_nonce ON messages (channel_id, author_id, nonce) WHERE nonce IS NOT NULL;
--- What a channel allows or denies a role or a member beside what they have in the server.
+-- What a channel allows or denies a role or a member beside what they have in the server, as sums of two to the power of
+-- permissions' bits (domain/core/permission-masks.ts).
 CREATE TABLE channel_overrides (
   channel_id bigint NOT NULL REFERENCES channels ON DELETE CASCADE,
   target_id bigint NOT NULL,
   server_id bigint NOT NULL REFERENCES servers ON DELETE CASCADE,
   type text NOT NULL,
-  allow text[] NOT NULL,
-  deny text[] NOT NULL,
+  allow bigint NOT NULL,
+  deny bigint NOT NULL,
   PRIMARY KEY (channel_id, target_id)
 );
 CREATE INDEX channel_overrides_server ON channel_overrides (server_id);
@@ -372,24 +373,32 @@ CREATE INDEX users_purging ON users (id) WHERE deletion_status = 'purged' AND de
 CREATE TABLE one_time_tokens (
   id bigint PRIMARY KEY,
   user_id bigint NOT NULL REFERENCES users ON DELETE CASCADE,
-  kind text NOT NULL CHECK (kind IN ('two_factor', 'verify_email', 'password_reset')),
+  kind text NOT NULL CHECK (kind IN ('two_factor', 'verify_email', 'password_reset', 'restore_email')),
+  -- Empty until the mail of a way back is sent.
   token_hash text NOT NULL,
   -- The address that a mailed one was sent to.
   email text,
+  -- The second factor of the account at that address, sealed: a way back leads to it, too.
+  totp_secret text,
+  -- Of a way back: whether somebody had shown that the address is theirs.
+  is_confirmed boolean NOT NULL DEFAULT false,
   failures integer NOT NULL DEFAULT 0,
   expires_at bigint NOT NULL
 );
 CREATE INDEX one_time_tokens_user ON one_time_tokens (user_id);
 CREATE INDEX one_time_tokens_expiry ON one_time_tokens (expires_at);
+-- Confirmed addresses that their accounts may come back to: nobody else takes one meanwhile.
+CREATE INDEX one_time_tokens_ways_back ON one_time_tokens (lower(email)) WHERE kind = 'restore_email' AND is_confirmed;
 CREATE INDEX failed_logins_last ON failed_logins (last_at);
 
 -- Mails that were asked for. A request for an address that nobody has is kept just so, without a user, and sent to nobody.
 CREATE TABLE mails (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   user_id bigint REFERENCES users ON DELETE CASCADE,
-  kind text NOT NULL CHECK (kind IN ('verify_email', 'password_reset')),
-  -- Among the user's mails of the kind: of requests that come at once for one number, one gets it.
-  number integer NOT NULL,
+  kind text NOT NULL CHECK (kind IN ('verify_email', 'password_reset', 'restore_email')),
+  -- Among the user's mails of the kind: of requests that come at once for one number, one gets it. Null: nobody requested it,
+  -- the user's home did.
+  number integer,
   asked_at bigint NOT NULL,
   -- When a job last began to send it; null: none is at it.
   tried_at bigint,
@@ -416,8 +425,8 @@ CREATE TABLE oauth_states (
   state_hash text PRIMARY KEY,
   provider text NOT NULL,
   redirect_uri text NOT NULL,
-  -- SHA-256 of the verifier that the client holds; null where the provider knows no PKCE.
-  code_challenge text,
+  -- SHA-256 of the verifier that the client holds.
+  code_challenge text NOT NULL,
   nonce text,
   address text NOT NULL,
   -- An address has so many at a time as there are places.
@@ -581,6 +590,10 @@ CREATE TABLE webhooks (
   server_id bigint NOT NULL REFERENCES servers ON DELETE CASCADE,
   channel_id bigint NOT NULL,
   creator_id bigint NOT NULL,
+  -- Who was given the token last; the webhook sends by their right.
+  holder_id bigint NOT NULL,
+  -- They were kicked since: as long as they are no member, the webhook sends nothing.
+  holder_kicked boolean NOT NULL DEFAULT false,
   name text NOT NULL,
   avatar_url text,
   -- SHA-256 of the token's secret, in hex.
@@ -590,6 +603,7 @@ CREATE TABLE webhooks (
 CREATE INDEX webhooks_server ON webhooks (server_id);
 CREATE INDEX webhooks_channel ON webhooks (channel_id);
 CREATE INDEX webhooks_creator ON webhooks (creator_id);
+CREATE INDEX webhooks_holder ON webhooks (holder_id);
 
 -- Keys of files that no row names, or none yet: what stays here is deleted. One that ends in / stands for all below it.
 CREATE TABLE unused_files (
@@ -837,18 +851,15 @@ CREATE TABLE read_states (
 ) WITH (fillfactor = 80);
 CREATE INDEX read_states_user ON read_states (user_id);
 
--- Up to when messages of servers and of DMs were delivered to somebody, in Unix milliseconds; see docs/deliveries.md.
+-- Up to which message of a server, or of a DM, somebody has received everything; see docs/api/deliveries.md.
 CREATE TABLE deliveries (
-  user_id bigint PRIMARY KEY,
-  guild_ms bigint,
-  direct_ms bigint
+  -- The server, or the DM channel.
+  home_id bigint NOT NULL,
+  user_id bigint NOT NULL,
+  message_id bigint NOT NULL,
+  PRIMARY KEY (home_id, user_id)
 ) WITH (fillfactor = 80);
--- No cursor is later than the latest of these: a worker that starts mints ids after it, whatever its clock says.
-CREATE TABLE delivery_bounds (
-  -- The incarnation that has written cursors up to then, in Unix milliseconds.
-  worker text PRIMARY KEY,
-  ms bigint NOT NULL
-) WITH (fillfactor = 50);
+CREATE INDEX deliveries_user ON deliveries (user_id);
 
 -- How many messages a stretch of a channel holds: those after the row before, up to `upto_id`. By author, and of everybody under author 0.
 CREATE TABLE message_tallies (

@@ -1,4 +1,4 @@
-import { mostAccessTokens, type AccessToken, type ScopeMode } from "../../domain/service/access-tokens.ts"
+import { maxAccessTokens, type AccessToken, type ScopeMode } from "../../domain/service/access-tokens.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql } from "../core/database.ts"
 
@@ -19,7 +19,7 @@ export interface NewAccessToken {
   mode: ScopeMode
   scopes: readonly string[]
   /** Seconds; null: for ever. */
-  lasts: number | null
+  lastsSeconds: number | null
 }
 
 /** Every change raises the version that workers look at. */
@@ -28,7 +28,7 @@ export const accessTokensStorage = (sql: Sql) => ({
   async list(): Promise<AccessTokenRow[]> {
     return sql<AccessTokenRow[]>`
       SELECT id::text AS id, name, token_hash, mode, scopes, created_at, expires_at FROM access_tokens
-      WHERE revoked_at IS NULL ORDER BY access_tokens.id DESC LIMIT ${mostAccessTokens}`
+      WHERE revoked_at IS NULL ORDER BY access_tokens.id DESC LIMIT ${maxAccessTokens}`
   },
 
   /** Whether there is such a token, or was: what was revoked stays so. */
@@ -38,12 +38,12 @@ export const accessTokensStorage = (sql: Sql) => ({
   },
 
   /** @returns its id; undefined when there are as many as there may be */
-  async create({ name, token_hash, mode, scopes, lasts }: NewAccessToken): Promise<string | undefined> {
+  async create({ name, token_hash, mode, scopes, lastsSeconds }: NewAccessToken): Promise<string | undefined> {
     const [row] = await sql<{ id: string }[]>`
       WITH changed AS (UPDATE service SET access_version = access_version + 1 RETURNING extract(epoch FROM now())::bigint AS at),
            kept AS (SELECT count(*) AS n FROM access_tokens, changed WHERE revoked_at IS NULL)
       INSERT INTO access_tokens (name, token_hash, mode, scopes, created_at, expires_at)
-      SELECT ${name}, ${token_hash}, ${mode}, ${[...scopes]}::text[], at, at + ${lasts}::bigint FROM changed, kept WHERE n < ${mostAccessTokens}
+      SELECT ${name}, ${token_hash}, ${mode}, ${[...scopes]}::text[], at, at + ${lastsSeconds}::bigint FROM changed, kept WHERE n < ${maxAccessTokens}
       RETURNING id::text`
     return row?.id
   },

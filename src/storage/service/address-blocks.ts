@@ -1,5 +1,5 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
-import { mostBlocks, type AddressBlock } from "../../domain/service/address-blocks.ts"
+import { maxBlocks, type AddressBlock } from "../../domain/service/address-blocks.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql } from "../core/database.ts"
 
@@ -26,7 +26,7 @@ export interface NewAddressBlock {
   reason: string | null
   blocked_by: Snowflake | null
   /** Seconds; null: for ever. */
-  lasts: number | null
+  lastsSeconds: number | null
 }
 
 /** Every change raises the version that workers look at. */
@@ -35,20 +35,20 @@ export const addressBlocksStorage = (sql: Sql) => ({
   async list(): Promise<AddressBlockRow[]> {
     return sql<AddressBlockRow[]>`
       SELECT address, reason, blocked_at, blocked_by::text AS blocked_by, expires_at FROM address_blocks
-      WHERE expires_at IS NULL OR expires_at > extract(epoch FROM now()) ORDER BY blocked_at DESC, address LIMIT ${mostBlocks}`
+      WHERE expires_at IS NULL OR expires_at > extract(epoch FROM now()) ORDER BY blocked_at DESC, address LIMIT ${maxBlocks}`
   },
 
   /**
    * Replaces an earlier block of the same address. @returns false when there are as many as there
    * may be
    */
-  async block({ address, reason, blocked_by, lasts }: NewAddressBlock): Promise<boolean> {
+  async block({ address, reason, blocked_by, lastsSeconds }: NewAddressBlock): Promise<boolean> {
     const rows = await sql`
       WITH changed AS (UPDATE service SET blocks_version = blocks_version + 1 RETURNING extract(epoch FROM now())::bigint AS at),
            over AS (DELETE FROM address_blocks USING changed WHERE expires_at <= at AND address <> ${address}::inet RETURNING 1),
            kept AS (SELECT count(*) AS n FROM address_blocks, changed WHERE address <> ${address}::inet AND (expires_at IS NULL OR expires_at > at))
       INSERT INTO address_blocks (address, reason, blocked_at, blocked_by, expires_at)
-      SELECT ${address}::inet, ${reason}::text, at, ${blocked_by}::bigint, at + ${lasts}::bigint FROM changed, kept WHERE n < ${mostBlocks}
+      SELECT ${address}::inet, ${reason}::text, at, ${blocked_by}::bigint, at + ${lastsSeconds}::bigint FROM changed, kept WHERE n < ${maxBlocks}
       ON CONFLICT (address) DO UPDATE SET reason = EXCLUDED.reason, blocked_at = EXCLUDED.blocked_at,
         blocked_by = EXCLUDED.blocked_by, expires_at = EXCLUDED.expires_at
       RETURNING 1`

@@ -57,31 +57,30 @@ export type OperatorRequest = { readonly id: string } & (
 /** `ended`: sessions. `failed`: users whose sessions could not be ended. */
 export type OperatorAnswer = { readonly ended: number; readonly failed?: number } | { readonly refusal: string }
 
-/** What is to be done with an account, by a name that `OperatorRequests` knows. */
+/** An operator's command about an account, by a name that `OperatorRequests` knows. */
 export interface OperatorCommand {
   readonly id: string
   readonly user_id: Snowflake
   readonly command: string
   readonly input: Readonly<Record<string, unknown>>
-  /** Somebody was about to make the account that it asks for. */
+  /** A worker had begun to make the account that the command asks for. */
   readonly begun: boolean
 }
 
-/** What the command said, or the code of a refusal. */
+/** The answer of the command, or the code of its refusal. */
 export type CommandAnswer = { readonly reply: Readonly<Record<string, unknown>> } | { readonly refusal: string }
 
 /** Seconds that a worker has a request to itself, unless it asks for more. */
-const takenFor = 30
-const retryAfter = 2
+const takenSeconds = 30
+const retrySeconds = 2
 /**
- * A request that fails again and again, or whose takers are gone before it is answered, is not
- * tried again after so many.
+ * A request that fails, or whose worker ends before it is answered, is tried at most this often.
  */
-const mostAttempts = 5
+const maxAttempts = 5
 /** Days that answered requests are kept. */
 const keptDays = 30
 
-/** Those that somebody has to take. */
+/** Requests that no worker has and that are not answered. */
 export const openRequests = (sql: Sql) => sql`done_at IS NULL AND (taken_until IS NULL OR taken_until < now())`
 
 export const operatorRequestsStorage = (sql: Sql) => ({
@@ -108,12 +107,12 @@ export const operatorRequestsStorage = (sql: Sql) => ({
     return row!.id
   },
 
-  /** The oldest that nobody has; it is the worker's for a while. */
+  /** The oldest request that no worker has. It belongs to this worker for a while. */
   async take(worker: string): Promise<OperatorRequest | undefined> {
     const [row] = await sql<(OperatorRequest & { isGivenUp: boolean })[]>`
-      UPDATE operator_requests SET attempts = attempts + 1, taken_by = ${worker}, taken_until = now() + make_interval(secs => ${takenFor}),
-        done_at = CASE WHEN attempts >= ${mostAttempts} THEN now() END,
-        refusal = CASE WHEN attempts >= ${mostAttempts} THEN 'internal' END
+      UPDATE operator_requests SET attempts = attempts + 1, taken_by = ${worker}, taken_until = now() + make_interval(secs => ${takenSeconds}),
+        done_at = CASE WHEN attempts >= ${maxAttempts} THEN now() END,
+        refusal = CASE WHEN attempts >= ${maxAttempts} THEN 'internal' END
       WHERE id = (SELECT id FROM operator_requests WHERE ${openRequests(sql)} ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
       RETURNING id::text, kind, user_id::text, message, until_id::text, coalesce(ended, 0) AS ended, done_at IS NOT NULL AS "isGivenUp"`
     return row?.isGivenUp ? undefined : row
@@ -125,18 +124,18 @@ export const operatorRequestsStorage = (sql: Sql) => ({
    */
   async keep(id: string, worker: string, ended: number): Promise<boolean> {
     const rows = await sql`
-      UPDATE operator_requests SET taken_until = now() + make_interval(secs => ${takenFor}), ended = ${ended}
+      UPDATE operator_requests SET taken_until = now() + make_interval(secs => ${takenSeconds}), ended = ${ended}
       WHERE id = ${id} AND taken_by = ${worker} AND taken_until > now() AND done_at IS NULL RETURNING 1`
     return rows.length > 0
   },
 
   /**
-   * To be tried again soon. `counts`: this attempt is one of those that it has; else nothing is
+   * Releases a request, to be tried again soon. `counts`: the attempt counts; otherwise nothing is
    * wrong with the request itself.
    */
   async putBack(id: string, worker: string, counts: boolean): Promise<void> {
     await sql`
-      UPDATE operator_requests SET taken_until = now() + make_interval(secs => ${retryAfter}), attempts = attempts - ${counts ? 0 : 1}
+      UPDATE operator_requests SET taken_until = now() + make_interval(secs => ${retrySeconds}), attempts = attempts - ${counts ? 0 : 1}
       WHERE id = ${id} AND taken_by = ${worker} AND done_at IS NULL`
   },
 
@@ -172,14 +171,14 @@ export const operatorRequestsStorage = (sql: Sql) => ({
   },
 
   /**
-   * As `take`, of what is to be done with accounts. Those of one account are done one after
+   * As `take`, for commands about accounts. Commands about one account are carried out one after
    * another.
    */
   async takeCommand(worker: string): Promise<OperatorCommand | undefined> {
     const [row] = await sql<(Omit<OperatorCommand, "input"> & { input: string; isGivenUp: boolean })[]>`
-      UPDATE operator_commands SET attempts = attempts + 1, taken_by = ${worker}, taken_until = now() + make_interval(secs => ${takenFor}),
-        done_at = CASE WHEN attempts >= ${mostAttempts} THEN now() END,
-        refusal = CASE WHEN attempts >= ${mostAttempts} THEN 'internal' END
+      UPDATE operator_commands SET attempts = attempts + 1, taken_by = ${worker}, taken_until = now() + make_interval(secs => ${takenSeconds}),
+        done_at = CASE WHEN attempts >= ${maxAttempts} THEN now() END,
+        refusal = CASE WHEN attempts >= ${maxAttempts} THEN 'internal' END
       WHERE id = (
         SELECT id FROM operator_commands AS c WHERE ${openRequests(sql)}
           AND NOT EXISTS (SELECT 1 FROM operator_commands AS e WHERE e.user_id = c.user_id AND e.id < c.id AND e.done_at IS NULL)
@@ -191,12 +190,12 @@ export const operatorRequestsStorage = (sql: Sql) => ({
   },
 
   /**
-   * For a while longer. `begins`: from now on it is begun. @returns false when it is somebody
-   * else's by now, or may be
+   * Keeps a command for a while longer. `begins`: it counts as begun from now on. @returns false
+   * when another worker has it by now, or may have it
    */
   async keepCommand(id: string, worker: string, begins: boolean): Promise<boolean> {
     const rows = await sql`
-      UPDATE operator_commands SET taken_until = now() + make_interval(secs => ${takenFor}), begun = begun OR ${begins}
+      UPDATE operator_commands SET taken_until = now() + make_interval(secs => ${takenSeconds}), begun = begun OR ${begins}
       WHERE id = ${id} AND taken_by = ${worker} AND taken_until > now() AND done_at IS NULL RETURNING 1`
     return rows.length > 0
   },
@@ -204,11 +203,11 @@ export const operatorRequestsStorage = (sql: Sql) => ({
   /** As `putBack`. */
   async putCommandBack(id: string, worker: string, counts: boolean): Promise<void> {
     await sql`
-      UPDATE operator_commands SET taken_until = now() + make_interval(secs => ${retryAfter}), attempts = attempts - ${counts ? 0 : 1}
+      UPDATE operator_commands SET taken_until = now() + make_interval(secs => ${retrySeconds}), attempts = attempts - ${counts ? 0 : 1}
       WHERE id = ${id} AND taken_by = ${worker} AND done_at IS NULL`
   },
 
-  /** @returns false when it is somebody else's by now */
+  /** @returns false when another worker has it by now */
   async answerCommand(id: string, worker: string, answer: CommandAnswer): Promise<boolean> {
     const [reply, refusal] = "reply" in answer ? [JSON.stringify(answer.reply), null] : [null, answer.refusal]
     const rows = await sql`

@@ -33,7 +33,7 @@ export interface PresenceAudience {
 }
 
 /** Blocks with one user among members of their servers. Beyond that those servers are told nothing, as large ones are. */
-const mostBlocked = 5_000
+const maxBlocked = 5_000
 const maxPartnersTold = 1_000
 
 export const putPresence = defineWrite<PresenceRow>("putPresence", (sql, rows) => {
@@ -85,12 +85,12 @@ export const presencesStorage = (sql: Sql) => ({
                                  WHERE m.user_id = b.id AND own.user_id = u.id AND s.member_count <= ${largest})
                       OR EXISTS (SELECT FROM direct_channels d
                                  WHERE d.user_id = least(b.id, u.id) AND coalesce(d.other_id, 0) = greatest(b.id, u.id))
-                   LIMIT ${mostBlocked + 1}) AS blocked
+                   LIMIT ${maxBlocked + 1}) AS blocked
       FROM unnest(${[...users]}::bigint[]) AS u (id)`
     return new Map(
       rows.map(({ id, servers, friends, partners, blocked }) => [
         id,
-        blocked.length > mostBlocked
+        blocked.length > maxBlocked
           ? { servers: [], friends, partners, blocked: [] }
           : { servers, friends, partners, blocked },
       ]),

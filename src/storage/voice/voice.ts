@@ -138,11 +138,11 @@ const heldAfter = (sql: Sql, after: HeldCall | undefined, limit: number) => sql`
 
 export const voiceStorage = (sql: Sql) => ({
   /** Calls whose worker has been dead for longer than so many milliseconds: nobody resumed them. */
-  async leftBehind(window: number, after: HeldCall | undefined, limit: number): Promise<HeldCall[]> {
+  async leftBehind(windowMs: number, after: HeldCall | undefined, limit: number): Promise<HeldCall[]> {
     return sql<HeldCall[]>`
       SELECT v.server_id, v.user_id, v.channel_id, v.voice_session_id, v.worker, v.gateway_session_id
       FROM voice_states v LEFT JOIN incarnations i ON i.id = v.worker
-      WHERE (i.id IS NULL OR i.died_at < now() - ${window} * interval '1 millisecond') ${heldAfter(sql, after, limit)}`
+      WHERE (i.id IS NULL OR i.died_at < now() - ${windowMs} * interval '1 millisecond') ${heldAfter(sql, after, limit)}`
   },
 
   /** Calls whose gateway sessions live on a worker, as far as their servers' homes know. */

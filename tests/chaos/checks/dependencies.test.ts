@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { dependencies } from "./dependencies.ts"
 import { sending, Story } from "./history-of.ts"
 
-const refused = { type: "maybe", status: 503, retryAfter: 1 } as const
+const refused = { type: "maybe", status: 503, retryAfterSeconds: 1 } as const
 const away = (during: (story: Story) => void) =>
   new Story().send("1").fault("postgres paused", "dependency", story => {
     during(story)
@@ -38,7 +38,7 @@ test("P11: a 503 without Retry-After, a 500, and another kind of 5xx are found",
 })
 
 test("P11: a process that says it is dead is found", () => {
-  const story = away(story => story.done({ do: "livez" }, { type: "maybe", status: 503, retryAfter: 1 }))
+  const story = away(story => story.done({ do: "livez" }, { type: "maybe", status: 503, retryAfterSeconds: 1 }))
   expect(dependencies(story.history)).toHaveLength(1)
 })
 

@@ -1,4 +1,4 @@
-import { faultsOf, operationsOf, seconds, type Check, type Finding } from "../history.ts"
+import { faultsOf, isBeside, operationsOf, seconds, type Check, type Finding } from "../history.ts"
 import { stretchOf } from "../machine.ts"
 
 const promised = 5e9
@@ -16,14 +16,14 @@ export const dependencies: Check = history => {
   const stretch = stretchOf(history)
   const operations = operationsOf(history)
   const faults = faultsOf(history)
-  for (const { op, action, status, retryAfter, to } of operations) {
+  for (const { op, action, status, retryAfterSeconds, to } of operations) {
     if (status > 500 && status !== 503)
       findings.push({ promise: "P11", what: `${action.do} ${op} was answered ${status}`, at: to })
     if (status === 500) findings.push({ promise: "P11", what: `${action.do} ${op} met a bug: 500`, at: to })
-    if (status === 503 && retryAfter === undefined && action.do !== "readyz")
+    if (status === 503 && retryAfterSeconds === undefined && action.do !== "readyz")
       findings.push({ promise: "P11", what: `${action.do} ${op} was answered 503 without Retry-After`, at: to })
   }
-  const others = faults.filter(({ kind }) => kind !== "dependency" && kind !== "clock" && kind !== "reader")
+  const others = faults.filter(fault => fault.kind !== "dependency" && !isBeside(fault))
   for (const fault of faults) {
     if (fault.kind !== "dependency") continue
     const isOurs = (from: number, to: number) =>
@@ -41,9 +41,7 @@ export const dependencies: Check = history => {
     }
     const next = Math.min(
       history.at(-1)?.at ?? 0,
-      ...faults
-        .filter(({ from, kind }) => from > fault.from && kind !== "clock" && kind !== "reader")
-        .map(({ from }) => from),
+      ...faults.filter(next => next.from > fault.from && !isBeside(next)).map(({ from }) => from),
     )
     const healed = fault.to + healing * stretch(fault.to, fault.to + healing)
     if (next < healed) continue

@@ -1,7 +1,7 @@
 import { faultsOf, finalsOf, type Check, type Finding } from "../history.ts"
 
-/** An owner that stood still for this long has been declared dead. */
-const lease = 2.5e9
+/** An owner that stood still for so many nanoseconds has been declared dead. */
+const leaseNs = 2.5e9
 
 /**
  * P7: two owners never both commit. One owner commits its turns in their order, so the order of
@@ -24,7 +24,7 @@ export const fence: Check = history => {
     }
   }
   for (const fault of faultsOf(history)) {
-    if (fault.kind !== "worker" || !fault.name.includes("paused") || fault.to - fault.from < 2 * lease) continue
+    if (fault.kind !== "worker" || !fault.name.includes("paused") || fault.to - fault.from < 2 * leaseNs) continue
     const samples = history.filter(entry => entry.type === "counters")
     const before = samples.findLast(({ at }) => at <= fault.from)?.values["takeOvers"] ?? 0
     const after = samples.findLast(({ at }) => at <= fault.to + 10e9)?.values["takeOvers"] ?? 0

@@ -32,8 +32,14 @@ export class Story {
     return op
   }
 
-  end(op: number, type: "ok" | "fail" | "maybe", status: number, messages: Stored[] = [], retryAfter?: number): this {
-    return this.add({ type, op, status, messages, ...(retryAfter !== undefined && { retryAfter }) })
+  end(
+    op: number,
+    type: "ok" | "fail" | "maybe",
+    status: number,
+    messages: Stored[] = [],
+    retryAfterSeconds?: number,
+  ): this {
+    return this.add({ type, op, status, messages, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) })
   }
 
   /** An operation that takes a millisecond. */
@@ -45,18 +51,18 @@ export class Story {
       type = "ok",
       status = 200,
       messages = [],
-      retryAfter,
+      retryAfterSeconds,
     }: {
       client?: string
       session?: string
       type?: "ok" | "fail" | "maybe"
       status?: number
       messages?: Stored[]
-      retryAfter?: number
+      retryAfterSeconds?: number
     } = {},
   ): this {
     const op = this.invoke(action, { ...(client && { client }), ...(session && { session }) })
-    return this.end(op, type, status, messages, retryAfter)
+    return this.end(op, type, status, messages, retryAfterSeconds)
   }
 
   /**
@@ -133,6 +139,11 @@ export class Story {
       message: id,
       content,
     })
+  }
+
+  /** The effect of a job, as a session is told of it. */
+  tell(name: "NOTIFICATION_CREATE" | "INVITE_DELETE", about: string, session = "eve/1"): this {
+    return this.add({ type: "told", reader: "eve's", client: "eve", login: "eve#0", session, name, about })
   }
 
   say(type: "invalid" | "end", session = "eve/1"): this {

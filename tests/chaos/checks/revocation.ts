@@ -4,7 +4,7 @@ import { isA, operationsOf, type Check, type Finding } from "../history.ts"
 const lateReads = 1e9
 
 /**
- * P12: after the answer to a logout or a leave no write is accepted, and nothing that was sent
+ * P12: after the answer to a logout, a leave, a kick or a ban no write is accepted, and nothing that was sent
  * later arrives.
  */
 export const revocation: Check = history => {
@@ -16,8 +16,9 @@ export const revocation: Check = history => {
 
   /** By client and server, from the answer to a leave to the beginning of the next join. */
   const absences = new Map<string, { from: number; to: number }[]>()
-  for (const { action, client, outcome, from, to } of operations) {
-    if (action.do !== "leave" && action.do !== "join") continue
+  for (const { action, client: by, outcome, from, to } of operations) {
+    if (action.do !== "leave" && action.do !== "remove" && action.do !== "join") continue
+    const client = action.do === "remove" ? action.from : by
     const key = `${client} ${action.server}`
     const list = absences.get(key) ?? []
     absences.set(key, list)

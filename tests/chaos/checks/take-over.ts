@@ -1,4 +1,4 @@
-import { faultsOf, isA, operationsOf, seconds, type Check, type Finding, type History } from "../history.ts"
+import { faultsOf, isA, isBeside, operationsOf, seconds, type Check, type Finding, type History } from "../history.ts"
 import { stretchOf } from "../machine.ts"
 
 const promised = 5e9
@@ -54,7 +54,7 @@ export const takeOver: Check = history => {
   return faults.flatMap(fault => {
     if (fault.kind !== "worker" || !fault.name.includes("killed")) return []
     // What broke next is another story.
-    const next = faults.filter(({ from, kind }) => from > fault.from && kind !== "clock" && kind !== "reader")
+    const next = faults.filter(next => next.from > fault.from && !isBeside(next))
     const until = Math.min(ended, ...next.map(({ from }) => from))
     return [...channels].flatMap((channel): Finding[] => {
       const isHealthy = acks.some(

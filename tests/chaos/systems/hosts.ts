@@ -12,7 +12,7 @@ import { hostOf, noClocks, undoing } from "./parts.ts"
 
 const hosts = 3
 
-export const startHosts: StartSystem = ({ folder, workers, heapMegabytes }) =>
+export const startHosts: StartSystem = ({ folder, workers, heapMegabytes, environment }) =>
   undoing(async (undo, stop) => {
     await mkdir(folder, { recursive: true })
     await chmod(folder, 0o755) // as root, PostgreSQL runs as another user
@@ -29,6 +29,7 @@ export const startHosts: StartSystem = ({ folder, workers, heapMegabytes }) =>
     // The first one makes the tables.
     for (let n = 1; n <= hosts; n++) {
       const program = await startProcesses({
+        ...environment,
         HOST: `127.0.0.${n}`,
         WORKERS: String(workers),
         DATABASE_URL: through(database.url, toPostgres.port),

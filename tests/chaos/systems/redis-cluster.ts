@@ -10,7 +10,7 @@ import { openLink, type Link } from "../proxy.ts"
 import type { RedisService, StartSystem } from "../system.ts"
 import { hostOf, noClocks, undoing } from "./parts.ts"
 
-export const startOnRedisCluster: StartSystem = ({ folder, workers, heapMegabytes }) =>
+export const startOnRedisCluster: StartSystem = ({ folder, workers, heapMegabytes, environment }) =>
   undoing(async (undo, stop) => {
     await mkdir(folder, { recursive: true })
     await chmod(folder, 0o755) // as root, PostgreSQL runs as another user
@@ -32,6 +32,7 @@ export const startOnRedisCluster: StartSystem = ({ folder, workers, heapMegabyte
     undo.push(() => redis.stop())
 
     const program = await startProcesses({
+      ...environment,
       WORKERS: String(workers),
       DATABASE_URL: through(database.url, toPostgres.port),
       REDIS_URL: redis.url,

@@ -1,0 +1,93 @@
+import { afterAll, expect, test } from "vitest"
+import { placeIn } from "../cluster/delivery-log.ts"
+import { silentLog } from "../observability/log.ts"
+import { createMetrics } from "../observability/metrics.ts"
+import { systemClock } from "../std/system-clock.ts"
+import { Outbox, type OutboxOptions } from "./outbox.ts"
+import { RawJson, type Row } from "./row.ts"
+import { Shard } from "./shard.ts"
+
+const metrics = createMetrics()
+afterAll(() => metrics.close())
+
+/** An owner of one shard, whose home has a listener on the worker "w". */
+function ownerOf(logs: {
+  replications: string
+  append: (numbers: readonly number[]) => Promise<void>
+  at: () => number
+}) {
+  const shard = new Shard({ number: 1, epoch: 1, lastId: undefined, lastRow: 0, positions: new Map(), interests: [] })
+  shard.addInterest("7", "w")
+  const body = '{"items":[["e","7",{"kind":"user","user":"7"},"NAME",[],{}]],"answers":[]}'
+  const outbox = new Outbox({
+    logs: {
+      get replications() {
+        return logs.replications
+      },
+      async append(_worker: string, parts: readonly { number: number }[]) {
+        await logs.append(parts.map(({ number }) => number))
+        return parts.map(() => ({ is: "ok" }))
+      },
+      positions: async () => new Map([[1, logs.at()]]),
+    },
+    interests: { add: async () => {}, remove: async () => {}, replace: async () => {} },
+    shards: new Map([[1, shard]]),
+    cluster: { view: { isDead: () => false, isLiving: () => true, wellForMs: 0 }, dead: { isForgotten: () => false } },
+    store: { outbox: async () => [{ shard: 1, number: 1, last_id: "1", body }] },
+    targets: {},
+    events: { stale() {}, progressed() {} },
+    subscribers: [],
+    timing: { keepMs: 60_000, sweepEveryMs: 60_000 },
+    clock: systemClock,
+    log: silentLog,
+    metrics,
+  } as unknown as OutboxOptions)
+  const row: Row = {
+    shard,
+    number: 1,
+    items: [["e", "7", { kind: "user", user: "7" }, "NAME", [], new RawJson("{}")]],
+    again: false,
+  }
+  return { outbox, publish: () => new Promise<void>(resolve => outbox.publish([row], resolve)) }
+}
+
+test("OUT4, P5: what was published before a loss of Redis counts as standing in the logs once it was sent again", async () => {
+  let at = 0
+  let letGo = () => {}
+  const isLetGo = new Promise<void>(resolve => (letGo = resolve))
+  const appended: number[][] = []
+  const logs = {
+    replications: "first",
+    async append(numbers: readonly number[]) {
+      appended.push([...numbers])
+      if (appended.length === 2) await isLetGo
+      at = numbers.at(-1)!
+    },
+    at: () => at,
+  }
+  const { outbox, publish } = ownerOf(logs)
+  await publish()
+  expect(outbox.isWhole).toBe(true)
+  // Another Redis, without the row; nobody has said so yet.
+  at = 0
+  logs.replications = "second"
+  expect(outbox.isWhole).toBe(false)
+  await new Promise(setImmediate)
+  expect(appended).toEqual([[1], [1]])
+  expect(outbox.isWhole).toBe(false)
+  letGo()
+  await new Promise(setImmediate)
+  expect(outbox.isWhole).toBe(true)
+  outbox.doubt()
+  expect(outbox.isWhole).toBe(false)
+  await new Promise(setImmediate)
+  expect(outbox.isWhole).toBe(true)
+  expect(appended).toHaveLength(2)
+  outbox.stop()
+})
+
+test("places of logs are one where they are the same, and each worker's otherwise", () => {
+  expect(placeIn("one", "w")).toBe("one")
+  expect(placeIn({ w: "one", v: "two" }, "v")).toBe("two")
+  expect(placeIn({ w: "one" }, "x")).toBeUndefined()
+})

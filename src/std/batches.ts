@@ -1,0 +1,77 @@
+import type { Clock } from "./clock.ts"
+
+/**
+ * Gathers what is asked within one turn of the event loop, so that it costs one command. Nothing waits for a timer: a
+ * turn with one question sends one.
+ */
+export function inBatches<Question, Answer>(
+  send: (questions: readonly Question[]) => Promise<readonly Answer[]>,
+  most: number,
+): (question: Question) => Promise<Answer> {
+  interface Waiting {
+    resolve(answer: Answer): void
+    reject(error: unknown): void
+  }
+  let questions: Question[] = []
+  let waiting: Waiting[] = []
+
+  function flush(): void {
+    const asked = questions
+    const askers = waiting
+    if (asked.length === 0) return
+    questions = []
+    waiting = []
+    send(asked).then(
+      answers => askers.forEach((asker, i) => asker.resolve(answers[i]!)),
+      (error: unknown) => askers.forEach(asker => asker.reject(error)),
+    )
+  }
+
+  return question =>
+    new Promise((resolve, reject) => {
+      // Sockets that became readable together are served before the next check phase.
+      if (questions.push(question) === 1) setImmediate(flush)
+      waiting.push({ resolve, reject })
+      if (questions.length === most) flush()
+    })
+}
+
+/**
+ * Asks one question at a time: what is asked while one is out goes together as the next, however much it is. Each begins
+ * after all that it is for have asked.
+ */
+export function inTurns<Question, Answer>(
+  send: (questions: readonly Question[]) => Promise<readonly Answer[]>,
+  { soon }: Pick<Clock, "soon">,
+): (question: Question) => Promise<Answer> {
+  interface Asker {
+    readonly question: Question
+    resolve(answer: Answer): void
+    reject(error: unknown): void
+  }
+  let waiting: Asker[] = []
+  let isOut = false
+
+  async function ask(): Promise<void> {
+    const askers = waiting
+    waiting = []
+    try {
+      const answers = await send(askers.map(({ question }) => question))
+      for (const [i, { resolve }] of askers.entries()) resolve(answers[i]!)
+    } catch (error) {
+      for (const { reject } of askers) reject(error)
+    }
+    next()
+  }
+
+  function next(): void {
+    isOut = waiting.length > 0
+    if (isOut) soon(() => void ask())
+  }
+
+  return question =>
+    new Promise((resolve, reject) => {
+      waiting.push({ question, resolve, reject })
+      if (!isOut) next()
+    })
+}

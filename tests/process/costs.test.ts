@@ -1,0 +1,165 @@
+/** What requests and frames ask of PostgreSQL and Redis: counts, which are the same on every machine. */
+import { afterAll, beforeAll } from "vitest"
+import { redisKeys } from "../../src/cluster/keys.ts"
+import { openRedis } from "../../src/cluster/redis.ts"
+import { countAsked, type Asked } from "../kit/asked.ts"
+import { Cluster, type BootOptions, type Worker } from "../kit/cluster.ts"
+import { sharedServer } from "../kit/seeds.ts"
+import { expect, test } from "../kit/test.ts"
+
+interface Scene {
+  readonly cluster: Cluster
+  readonly asked: Asked
+  readonly workers: readonly Worker[]
+}
+const scenes: Scene[] = []
+
+async function open(count: number, options: BootOptions = {}): Promise<Scene> {
+  const cluster = await Cluster.create()
+  const asked = await countAsked(cluster)
+  const scene = { cluster, asked, workers: [] as readonly Worker[] }
+  scenes.push(scene)
+  // What is indexed is asked for later, by the clock.
+  const { databaseUrl, redisUrl } = asked
+  const config = { STARLING_SEARCH_ENABLED: "false" }
+  scene.workers = await cluster.boot(count, { databaseUrl, redisUrl, config, ...options })
+  return scene
+}
+
+let alone: Scene
+let two: Scene
+let limited: Scene
+beforeAll(async () => {
+  ;[alone, two, limited] = await Promise.all([open(1), open(2), open(1, { limited: true })])
+})
+afterAll(async () => {
+  for (const { cluster, asked } of scenes) {
+    await cluster.close()
+    await asked.close()
+  }
+})
+
+/** Enough that what a worker does by the clock is missing beside one of them. */
+const repeats = 10
+
+/** Commands of Redis and scripts by name; statements of PostgreSQL, whatever they say. */
+type Costs = Record<string, number>
+
+/**
+ * What one operation asks for each time that it is done, once all that it needs is known. Reads of streams are left out:
+ * what comes at once is one.
+ */
+async function costsOf({ cluster, asked }: Scene, operation: (n: number) => Promise<unknown>): Promise<Costs> {
+  await operation(-1)
+  let least: Costs | undefined
+  for (let n = 0; n < repeats; n++) {
+    await cluster.settle()
+    asked.take()
+    await operation(n)
+    const costs: Costs = {}
+    for (const what of asked.take()) {
+      if (what === "redis xread") continue
+      const kind = what.startsWith("sql") ? "statements" : what
+      costs[kind] = (costs[kind] ?? 0) + 1
+    }
+    least = least ? leastOf(least, costs) : costs
+  }
+  return least!
+}
+
+const leastOf = (one: Costs, other: Costs): Costs =>
+  Object.fromEntries(
+    Object.entries(one).flatMap(([what, count]) => (other[what] ? [[what, Math.min(count, other[what])]] : [])),
+  )
+
+test("a request that only reads asks Redis once who its caller is, with limits and without", async () => {
+  for (const [scene, ask] of [
+    [alone, "redis mget"],
+    [limited, "redis a composed script"],
+  ] as const) {
+    const [worker] = scene.workers
+    const { ada, channel } = await sharedServer(scene.cluster)
+    expect(await costsOf(scene, () => ada.on(worker!).getMe())).toEqual({ [ask]: 1 })
+    // The newest page is in memory.
+    expect(await costsOf(scene, () => ada.on(worker!).listMessages({ channel_id: channel.id }))).toEqual({ [ask]: 1 })
+  }
+})
+
+test("a post is one statement; for those who listen one append for each worker", async () => {
+  const [worker] = alone.workers
+  const { ada, channel } = await sharedServer(alone.cluster)
+  const post = (n: number) => ada.on(worker!).createMessage({ channel_id: channel.id, content: `post ${n}` })
+  expect(await costsOf(alone, post)).toEqual({ "redis mget": 1, statements: 1 })
+  const inboxes = await Promise.all(Array.from({ length: 5 }, () => ada.listen(worker!)))
+  const heard = async (n: number) => {
+    await post(n)
+    await Promise.all(
+      inboxes.map(inbox => inbox.next("MESSAGE_CREATE", { where: ({ content }) => content === `post ${n}` })),
+    )
+  }
+  expect(await costsOf(alone, heard)).toEqual({ "redis mget": 1, "redis append": 1, statements: 1 })
+})
+
+test("a post through a worker that does not own the channel is one question and one answer more", async () => {
+  const { ada, channel } = await sharedServer(two.cluster)
+  const costs = await Promise.all(
+    two.workers.map(async worker => {
+      const post = (n: number) => ada.on(worker).createMessage({ channel_id: channel.id, content: `post ${n}` })
+      return { worker, post }
+    }),
+  )
+  const found: Costs[] = []
+  for (const { post } of costs) found.push(await costsOf(two, post))
+  const [owner, other] = found.toSorted((a, b) => Object.keys(a).length - Object.keys(b).length)
+  expect(owner).toEqual({ "redis mget": 1, statements: 1 })
+  expect(other).toEqual({ "redis mget": 1, "redis xadd": 2, statements: 1 })
+})
+
+test("what a client sends all the time asks nobody", async () => {
+  const [worker] = alone.workers
+  const { ada, channel } = await sharedServer(alone.cluster)
+  const inbox = await ada.listen(worker!)
+  expect(await costsOf(alone, () => inbox.heartbeatNow())).toEqual({})
+  const typing = async () => {
+    inbox.typing(channel.id)
+    await inbox.heartbeatNow()
+  }
+  expect(await costsOf(alone, typing)).toEqual({})
+})
+
+test("a session that begins is counted and recorded; one that goes on where it was is counted only", async () => {
+  const [worker] = alone.workers
+  const { ada } = await sharedServer(alone.cluster)
+  const staying = await ada.listen(worker!)
+  const begin = async () => (await ada.listen(worker!)).close()
+  const begun = await costsOf(alone, begin)
+  expect(begun).toEqual({ "redis mget": 1, "redis connect-session": 1, "redis save-session": 1, statements: 3 })
+  const resume = async () => {
+    staying.drop()
+    await staying.reconnect()
+  }
+  expect(await costsOf(alone, resume)).toEqual({
+    "redis mget": 1,
+    "redis connect-session": 1,
+    "redis disconnect-session": 1,
+  })
+})
+
+test("the record of a session in ten servers has at most 500 bytes", async () => {
+  const { cluster, workers } = alone
+  const [worker] = workers
+  const ada = await cluster.person("ada", worker)
+  for (let i = 0; i < 10; i++) await ada.on(worker!).createServer({ name: `Server ${i}` })
+  const inbox = await ada.listen(worker!)
+  const redis = openRedis(cluster.redisUrl, "test", () => {})
+  await redis.connect()
+  try {
+    const keys = await redis.keys(redisKeys(cluster.redisPrefix).gatewaySession("*", "*"))
+    const mine = keys.filter(key => key.includes(inbox.sessionId!))
+    expect(mine).toHaveLength(1)
+    const record = await redis.hget(mine[0]!, "record")
+    expect(record!.length).toBeLessThanOrEqual(500)
+  } finally {
+    redis.disconnect()
+  }
+})
