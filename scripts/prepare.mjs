@@ -39,7 +39,7 @@ export async function prepare({ redis, tools = false }) {
       if (!modulesAreCurrent(tools || !buildIsCurrent())) await installModules()
       if (!buildIsCurrent()) await build()
     })
-  if (redis && !findRedis()) await alone(installRedis)
+  if (redis && !findRedis()) await installRedis()
 }
 
 function checkNode() {
@@ -83,18 +83,10 @@ function findRedis() {
 }
 
 async function installRedis() {
-  if (findRedis()) return
   const apt = isOnPath("apt-get")
-  if (apt && process.getuid?.() === 0) {
-    say("installing redis-server with apt-get (one that the system may start itself is not used)")
-    const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" }
-    const install = ["install", "-y", "-qq", "--no-install-recommends", "redis-server"]
-    // The lists of a container image are usually gone, so the first try fails at once.
-    if ((await run("apt-get", install, { env, stdio: "ignore" })) !== 0) {
-      await run("apt-get", ["update", "-qq"], { env })
-      await run("apt-get", install, { env })
-    }
-  } else if (isOnPath("brew")) {
+  // One that the system may start itself is not used.
+  if (await installPackages(["redis-server"], () => findRedis() !== undefined)) return
+  if (!apt && isOnPath("brew")) {
     say("installing redis with brew")
     await run("brew", ["install", "--quiet", "redis"])
   }
@@ -109,6 +101,27 @@ async function installRedis() {
     "Starling needs redis-server or valkey-server, 6.2 or later. Install it with\n\n" +
       `    ${command}\n\nand start again; or set REDIS_URL to a Redis that is running.`,
   )
+}
+
+/**
+ * Debian packages, for root: all at once, and one run at a time, as each run deletes what another has downloaded where the
+ * machine is a container. `isThere` says whether they are needed still. Answers whether they are there.
+ */
+export async function installPackages(names, isThere) {
+  if (isThere()) return true
+  if (!isOnPath("apt-get") || process.getuid?.() !== 0) return false
+  await alone(async () => {
+    if (isThere()) return
+    say(`installing ${names.join(", ")} with apt-get`)
+    const options = { env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" } }
+    // Another program of this machine may be installing, too.
+    const words = ["-y", "-qq", "-o", "DPkg::Lock::Timeout=300", "--no-install-recommends"]
+    const install = () => run("apt-get", ["install", ...words, ...names], { ...options, stdio: "ignore" })
+    // The lists of a container image are usually gone, so the first try fails at once.
+    for (let tries = 0; tries < 3 && (await install()) !== 0; tries++)
+      await run("apt-get", ["update", "-qq"], { ...options, stdio: "ignore" })
+  })
+  return isThere()
 }
 
 const built = at("dist", ".built")
@@ -210,7 +223,7 @@ function run(command, args, options = {}) {
   })
 }
 
-function isOnPath(name) {
+export function isOnPath(name) {
   return (process.env.PATH ?? "").split(delimiter).some(folder => isProgram(join(folder, name)))
 }
 

@@ -10,6 +10,8 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { promisify } from "node:util"
 import { Redis } from "ioredis"
 import postgres from "postgres"
+// @ts-expect-error: plain JavaScript, as it runs before anything is installed
+import { installPackages } from "../../scripts/prepare.mjs"
 import { freePort, type ChildLog } from "../../src/std/child-server.ts"
 import { startEmbeddedRedis, type EmbeddedRedis } from "../../src/cluster/embedded.ts"
 import { startEmbeddedPostgres, type EmbeddedPostgres } from "../../src/storage/core/embedded.ts"
@@ -345,11 +347,7 @@ interface Clocks {
  */
 async function movableClocks(folder: string): Promise<Clocks | string> {
   const find = () => libraries.find(path => existsSync(path))
-  if (!find() && process.getuid?.() === 0)
-    await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "faketime"], {
-      timeout: 60_000,
-      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
-    }).catch(() => undefined)
+  await installPackages(["faketime"], () => find() !== undefined)
   const library = find()
   if (!library) return "libfaketime is not installed (Debian: apt-get install faketime)"
 

@@ -4,6 +4,8 @@ import { accessSync, constants, existsSync } from "node:fs"
 import { delimiter, join } from "node:path"
 import { promisify } from "node:util"
 import { chromium, type Browser } from "playwright-core"
+// @ts-expect-error: plain JavaScript, as it runs before anything is installed
+import { installPackages } from "../../scripts/prepare.mjs"
 
 const run = promisify(execFile)
 /** Milliseconds: a slow line needs minutes for it. */
@@ -25,22 +27,10 @@ function find(): string | undefined {
 }
 
 async function install(): Promise<void> {
-  const ways: [command: string, words: string[]][] = [
-    [
-      process.execPath,
-      [join("node_modules", "playwright-core", "cli.js"), "install", "chromium-headless-shell", "chromium"],
-    ],
-  ]
-  if (process.getuid?.() === 0) {
-    const apt = ["install", "-y", "-qq", "--no-install-recommends", "chromium"]
-    // The lists of a container image are usually gone, so the first try fails at once.
-    ways.unshift(["apt-get", apt], ["apt-get", ["update", "-qq"]], ["apt-get", apt])
-  }
-  for (const [command, words] of ways) {
-    const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" }
-    await run(command, words, { timeout: installWithinMs, env }).catch(() => {})
-    if (find() !== undefined) return
-  }
+  if (await installPackages(["chromium"], () => find() !== undefined)) return
+  const cli = join("node_modules", "playwright-core", "cli.js")
+  const words = [cli, "install", "chromium-headless-shell", "chromium"]
+  await run(process.execPath, words, { timeout: installWithinMs }).catch(() => {})
 }
 
 /** @returns why there is none, where there is none */
