@@ -27,7 +27,7 @@ export function openRest(
   options: WebWorkerOptions,
   parts: WebParts,
   gateway: Gateway,
-  host: Pick<ShardHost, "checkPublication">,
+  host: Pick<ShardHost, "checkPublication" | "checkOwners">,
 ) {
   const { config, topology, log, metrics } = options
   const { connections, cluster, presences, service, tokens, admission, iceServers } = parts
@@ -123,7 +123,7 @@ function deferredWork(log: Log) {
   }
 }
 
-const healthOf = ({ connections, cluster }: WebParts, host: Pick<ShardHost, "checkPublication">) =>
+const healthOf = ({ connections, cluster }: WebParts, host: Pick<ShardHost, "checkPublication" | "checkOwners">) =>
   createHealth(
     {
       postgres: () => connections.storage.placement.ping(),
@@ -131,6 +131,7 @@ const healthOf = ({ connections, cluster }: WebParts, host: Pick<ShardHost, "che
       membership: () => cluster.check(),
       lineage: () => cluster.checkLineage(),
       publication: () => host.checkPublication(),
+      shards: () => host.checkOwners(),
     },
     { timeoutMs: 1_000, cacheMs: 500 },
   )

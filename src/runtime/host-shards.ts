@@ -10,8 +10,10 @@ import { Host, type HostedActor } from "./host.ts"
 import type { ClusterInside } from "./join-cluster.ts"
 import { CommitQueue } from "./commit-queue.ts"
 import { Outbox, type OutboxEvents } from "./outbox.ts"
+import { OwnerWatch } from "./owner-watch.ts"
 import { PublicationWatch } from "./publication-watch.ts"
 import type { EffectExtension, InterestObserver, Lookup, RowSubscriber } from "./plugs.ts"
+import type { Router } from "./router.ts"
 import { ShardBalancer } from "./shard-balancer.ts"
 
 export interface ShardHostOptions<Source = unknown> {
@@ -41,6 +43,8 @@ export interface ShardHost {
   leave(): Promise<void>
   /** Throws while nothing is committed or published although something waits. */
   checkPublication(): void
+  /** Throws until every shard has had an owner that answered. */
+  checkOwners(): void
   /** Ends, and leaves the cluster. */
   stop(): Promise<void>
 }
@@ -137,7 +141,7 @@ export function hostShards(
   cluster: ClusterInside,
   { outbox, lane, queue, host, balancer }: Omit<ShardParts, "homes" | "interests">,
 ): ShardHost {
-  const { signals, router, shards, trouble } = cluster
+  const { signals, router, shards, trouble, directory, view } = cluster
   const { storage, topology, clock, log, metrics } = cluster.options
   router.serve({
     host,
@@ -148,6 +152,14 @@ export function hostShards(
     commits: queue,
     appends: outbox,
     notReadyAfterMs: topology.actors.notReadyAfterMs,
+    clock,
+    log,
+  })
+  const owners = new OwnerWatch({
+    directory,
+    view,
+    isOpen: shard => host.shard(shard) !== undefined,
+    served: (shard, timeoutMs) => servedBy(router, shard, timeoutMs),
     clock,
     log,
   })
@@ -165,6 +177,7 @@ export function hostShards(
     async start() {
       await cluster.start()
       await balancer.start()
+      owners.start().catch(trouble("membership"))
       // Of those that died when nobody was left to see it; by then nobody can come back for their logs.
       const left = await storage.placement.dead()
       tidying = clock.after(topology.resumeWindowMs, () => {
@@ -173,8 +186,10 @@ export function hostShards(
     },
     leave: () => balancer.leave(),
     checkPublication: () => watch.check(),
+    checkOwners: () => owners.check(),
     async stop() {
       watch.stop()
+      owners.stop()
       balancer.stop()
       // What is asked from elsewhere goes on to the next owner.
       for (const shard of shards.values()) host.removeShard(shard)
@@ -254,8 +269,7 @@ function openBalancer(
         // The inbox keeps order: a worker that hears of a shard from here has heard of the leaving before.
         notifyOthers("leaving", self.id)
       },
-      // Any home of the shard will do, even one that does not exist.
-      served: (shard, timeoutMs) => router.workersOf(idOf(shard, { ms: epochMs, sequence: 0 }), timeoutMs),
+      served: (shard, timeoutMs) => servedBy(router, shard, timeoutMs),
     },
     observers: options.observers ?? [],
     timing: topology.handover,
@@ -264,6 +278,10 @@ function openBalancer(
     metrics,
   })
 }
+
+/** Resolves when the owner of a shard answers for it. Any home of the shard will do, even one that does not exist. */
+const servedBy = (router: Router, shard: number, timeoutMs: number) =>
+  router.workersOf(idOf(shard, { ms: epochMs, sequence: 0 }), timeoutMs)
 
 /** Asks every web worker whose events its log takes, until it has answered or is dead; and answers the others. */
 function interestAsker(

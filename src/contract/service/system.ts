@@ -42,7 +42,7 @@ export const getReady = defineRoute({
   path: "/readyz",
   mount: "root",
   summary:
-    "Readiness check: PostgreSQL and Redis respond, the worker holds its shards, and what it does is committed and published. Otherwise 503",
+    "Readiness check: PostgreSQL and Redis respond, every shard has had an owner since the worker started, and what it does is committed and published. Otherwise 503",
   tag: "Health",
   auth: "public",
   isGated: false,
