@@ -57,6 +57,10 @@ export class ServerStatusWatch implements ServiceView {
     return this.#facts
   }
 
+  get hasBlocked(): boolean {
+    return !this.#blocks.isEmpty
+  }
+
   isBlocked(address: Address): boolean {
     return !this.#blocks.isEmpty && this.#blocks.has(address, this.#options.clock.now() / 1000)
   }

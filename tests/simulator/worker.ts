@@ -74,6 +74,7 @@ const undisturbed: ServiceView = {
     access_version: 0,
   },
   isBlocked: () => false,
+  hasBlocked: false,
   accessTokens: new AccessTokens([]),
   isOver: () => false,
   onChange() {},

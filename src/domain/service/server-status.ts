@@ -36,6 +36,8 @@ export interface ServiceFacts extends ServiceNotice {
 export interface ServiceView {
   readonly facts: ServiceFacts
   isBlocked(address: Address): boolean
+  /** Whether any address is. */
+  readonly hasBlocked: boolean
   /** The API access tokens that there are. */
   readonly accessTokens: AccessTokens
   /** Whether a session ended when everybody was logged out, wherever else it still stands. */

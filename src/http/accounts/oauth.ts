@@ -18,7 +18,7 @@ import {
   type OAuthProvider,
 } from "../../domain/accounts/oauth.ts"
 import type { UserRow } from "../../storage/accounts/users.ts"
-import type { Call, Handlers } from "../server/handlers.ts"
+import type { Handlers, PublicCall } from "../server/handlers.ts"
 import { newcomer } from "./newcomers.ts"
 import { createOAuthProviders, type OAuthProviderClient } from "../../integrations/oauth-providers.ts"
 import { createSignIn, signedIn } from "./sign-in.ts"
@@ -85,7 +85,7 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
   async function welcome(
     provider: OAuthProvider,
     { issuer, subject, email, names }: OAuthProfile,
-    call: Pick<Call, "address" | "userAgent">,
+    call: Pick<PublicCall, "address" | "userAgent">,
     mark: NameMark,
   ) {
     if (email === null || !isEmailAddress(email)) throw fail("invalid_email")

@@ -8,14 +8,14 @@ import { secondsAt } from "../../std/clock.ts"
 import { loginKeyOf, loginKeyOfName } from "../../domain/accounts/failed-logins.ts"
 import type { SecondFactor } from "../../domain/accounts/second-factors.ts"
 import { privateUser, type UserRow } from "../../storage/accounts/users.ts"
-import type { Call } from "../server/handlers.ts"
+import type { PublicCall } from "../server/handlers.ts"
 import { readBackupCode, stepOf } from "../../integrations/one-time-codes.ts"
 import type { Http, Policy, Uses } from "../shared/http.ts"
 import type { Hashing } from "../../integrations/password-hashing.ts"
 import type { Secrets } from "../../integrations/secrets.ts"
 
 /** Where a request came from, as a session remembers it. */
-type Whence = Pick<Call, "address" | "userAgent">
+type Whence = Pick<PublicCall, "address" | "userAgent">
 
 /** What the operator decides about signing in. */
 export interface SignInPolicy {

@@ -2,7 +2,7 @@ import { userActor } from "../../actors/user.ts"
 import { fail } from "../../contract/core/errors.ts"
 import type { routes } from "../../contract/accounts/users.ts"
 import { isEmailAddress, isOfDomain } from "../../domain/accounts/email-addresses.ts"
-import { privateUser, publicUser, type UserRow } from "../../storage/accounts/users.ts"
+import { ownUser, publicUser, type UserRow } from "../../storage/accounts/users.ts"
 import { secondsAt } from "../../std/clock.ts"
 import type { Handlers } from "../server/handlers.ts"
 import { createMailRequests } from "./email-links.ts"
@@ -56,8 +56,8 @@ export function users(http: UsersNeeds): Handlers<typeof routes> {
 
   return {
     // Whatever changes an account renews what is known with its sessions.
-    getMe: async ({ caller: { user_id: id, username, bot, badges, account } }) =>
-      privateUser({ id, username, bot, badges, ...account }),
+    getMe: ({ caller: { user_id, username, bot, badges, account } }) =>
+      ownUser({ id: user_id, username, bot, badges }, account),
 
     async editMe({ body: { username, email, password, current_password, code }, caller }) {
       if (caller.bot && (email !== undefined || password !== undefined)) throw fail("people_only")

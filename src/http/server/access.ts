@@ -1,10 +1,10 @@
-import type { Admission, Caller, RouteBucket } from "../../cluster/admission.ts"
+import type { Admission, Admitted, Caller, RouteBucket } from "../../cluster/admission.ts"
 import { isSameClient, clientFingerprint, type Tokens } from "../../cluster/tokens.ts"
 import { errors, fail, type ErrorCode, type Failure } from "../../contract/core/errors.ts"
 import type { Route } from "../../contract/core/registry.ts"
 import type { AccessTokens } from "../../domain/service/access-tokens.ts"
 import { barTo, isAdministrator } from "../../domain/accounts/accounts.ts"
-import { formatAddress, limitedAddress, type Address } from "../../domain/core/client-address.ts"
+import type { Address } from "../../domain/core/client-address.ts"
 import { secondsAt } from "../../std/clock.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
@@ -15,6 +15,12 @@ import { rateLimitHeaders } from "./rate-limit-headers.ts"
 import { hasSeveralTokens, tokenIn } from "./request-headers.ts"
 import { resourceOf } from "./validation.ts"
 
+/** `any`: whether there are any. */
+export interface BlockedAddresses {
+  any(): boolean
+  has(address: Address): boolean
+}
+
 /** What decides whether a request is let in. */
 export interface AccessOptions {
   readonly admission: Admission
@@ -23,7 +29,9 @@ export interface AccessOptions {
   readonly tokenBinding: boolean
   /** What applications present, where an operator asks for that. */
   readonly accessTokens: () => AccessTokens
-  readonly isBlocked: (address: Address) => boolean
+  readonly blocked: BlockedAddresses
+  /** `RATE_LIMITS=on`: requests count for addresses, too. */
+  readonly isLimiting: boolean
   /** Whether bounds on what one address has under way leave it out. */
   readonly isUnlimited: (address: Address) => boolean
   /** Addresses and CIDR ranges whose `X-Forwarded-For` is believed. */
@@ -54,25 +62,27 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
   const gate = createAccessGate({ accessTokens, clock, log })
 
   const fingerprintOf = (exchange: Exchange): string | undefined =>
-    options.tokenBinding ? clientFingerprint(formatAddress(exchange.address), exchange.userAgent) : undefined
+    options.tokenBinding ? clientFingerprint(exchange.client.text, exchange.userAgent) : undefined
 
-  /**
-   * @returns the caller of a route that asks for a token. The headers of the answer tell about the
-   * limits either way
-   */
-  async function admit(
+  const ask = (
     exchange: Exchange,
     token?: string | null,
-    { route, bucket }: { readonly route?: Route; readonly bucket?: RouteBucket | undefined } = {},
-  ): Promise<Caller | undefined> {
-    const admitted = await admission.admit({
-      address: limitedAddress(exchange.address),
+    { bucket }: { readonly bucket?: RouteBucket | undefined } = {},
+  ): Promise<Admitted> =>
+    admission.admit({
+      address: options.isLimiting ? exchange.client.limited : "",
       token,
       fingerprint: typeof token === "string" ? fingerprintOf(exchange) : undefined,
       bucket,
       resource: bucket?.byResource ? resourceOf(bucket.scope, exchange.path) : "",
       bypass: exchange.rateLimitBypass,
     })
+
+  /**
+   * @returns the caller of a route that asks for a token. The headers of the answer tell about the
+   * limits either way
+   */
+  function judge(exchange: Exchange, admitted: Admitted, route?: Route): Caller | undefined {
     exchange.isLimited = admitted.figures !== undefined && admitted.figures.scope !== "bypass"
     if (admitted.figures !== undefined)
       exchange.headers += rateLimitHeaders(admitted.figures, admitted.verdict === "limited")
@@ -110,7 +120,14 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
     if (route.auth === "administrator" && !isAdministrator(caller.permissions)) throw fail("administrator_only")
   }
 
+  /** A request that counts for its address alone. */
+  async function admit(exchange: Exchange): Promise<void> {
+    judge(exchange, await ask(exchange))
+  }
+
   return {
+    ask,
+    judge,
     admit,
 
     /** No access token is asked for. */
@@ -123,7 +140,7 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
      * its address.
      */
     async requireAccessToken(exchange: Exchange): Promise<void> {
-      const refusal = gate.refusalOf(exchange.accessToken, exchange.address)
+      const refusal = gate.refusalOf(exchange.accessToken, exchange.client.address)
       if (refusal === undefined) return
       await admit(exchange)
       throw fail(refusal)

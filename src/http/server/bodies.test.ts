@@ -3,11 +3,10 @@ import { createRole } from "../../contract/communities/roles.ts"
 import { clusterConfig } from "../../../cluster.config.ts"
 import { createBodies } from "./bodies.ts"
 import type { Exchange } from "./exchange.ts"
-import type { Exchanges } from "./exchanges.ts"
 import type { PreparedRoute } from "./prepared-route.ts"
 import type { RequestBody } from "./request-body.ts"
 
-const bodies = createBodies({ ...clusterConfig.http }, { unwatchBody() {} } as unknown as Exchanges)
+const bodies = createBodies({ ...clusterConfig.http })
 const prepared = { route: createRole } as unknown as PreparedRoute
 const exchange = { dueAt: 0 } as Exchange
 
@@ -22,7 +21,7 @@ async function turnsOf(text: string): Promise<number[]> {
   const body = { settled: true, settledText: () => text } as unknown as RequestBody
   const turns = await Promise.all(
     Array.from({ length: 10 }, async () => {
-      await bodies.read(prepared, exchange, body)
+      await bodies.contentOf(prepared, exchange, body)
       return turn
     }),
   )

@@ -3,7 +3,6 @@ import type { Form, Route } from "../../contract/core/registry.ts"
 import { ByteBudget } from "../../std/byte-budget.ts"
 import { OnePerTurn } from "../../std/one-per-turn.ts"
 import type { Exchange } from "./exchange.ts"
-import type { Exchanges } from "./exchanges.ts"
 import { FormStream, maxBytesBesideFile } from "./form-stream.ts"
 import { fileTooLarge, readForm, sizeMessage } from "./multipart.ts"
 import type { PreparedRoute } from "./prepared-route.ts"
@@ -42,8 +41,10 @@ export interface BodyLimits {
  */
 const maxBodyTimeoutMs = 7_000
 
+type Content = string | Buffer | undefined
+
 /** Takes in the bodies of requests within their limits. */
-export function createBodies(limits: BodyLimits, exchanges: Exchanges) {
+export function createBodies(limits: BodyLimits) {
   const { uploads, streams, answerTimeoutMs } = limits
   const idleTimeoutMs = Math.min(limits.body.timeoutMs, maxBodyTimeoutMs)
   const uploadBudget = new ByteBudget(uploads.maxBytes, uploads.maxBytesPerUser)
@@ -89,9 +90,7 @@ export function createBodies(limits: BodyLimits, exchanges: Exchanges) {
   }
 
   function textOf(exchange: Exchange, body: RequestBody): string | undefined | Promise<string | undefined> {
-    if (!body.settled) return awaited(exchange, body, body.text())
-    exchanges.unwatchBody(body)
-    return body.settledText()
+    return body.settled ? body.settledText() : awaited(exchange, body, body.text())
   }
 
   /** The time that a body takes to arrive has a limit of its own. */
@@ -100,7 +99,6 @@ export function createBodies(limits: BodyLimits, exchanges: Exchanges) {
     try {
       return await content
     } finally {
-      exchanges.unwatchBody(body)
       if (exchange.dueAt === Infinity) exchange.dueAt = performance.now() + answerTimeoutMs
     }
   }
@@ -117,36 +115,46 @@ export function createBodies(limits: BodyLimits, exchanges: Exchanges) {
     return new FormStream(body, route.form!.file!.name, exchange.contentType)
   }
 
+  /** To look at it takes its time: not in this turn, if another one was looked at in it. */
+  async function inItsTurn(text: string): Promise<string> {
+    await largeBodies.wait()
+    return text
+  }
+
+  const ofAnySize = (text: string | undefined): string | undefined | Promise<string> =>
+    text !== undefined && text.length > largeBodyCharacters ? inItsTurn(text) : text
+
   return {
     boundsOf,
     streamBoundsOf,
 
     /** Begins to take in the body of a request, if its route has one. */
-    listen(prepared: PreparedRoute, exchange: Exchange, holder: string): RequestBody | StreamedBody | undefined {
-      if (prepared.stream) return exchange.listenToStream(prepared.stream, holder)
-      return prepared.route.body && exchange.listenToBody(prepared.body, holder)
+    listen(prepared: PreparedRoute, exchange: Exchange): RequestBody | StreamedBody | undefined {
+      if (prepared.stream) return exchange.listenToStream(prepared.stream, exchange.client.limited)
+      if (!prepared.route.body) return undefined
+      return exchange.listenToBody(prepared.body, prepared.body.budget ? exchange.client.limited : "")
     },
 
     /**
-     * Waits for a body. `value` validates it: before that, the caller looks whether the client is
-     * still there.
+     * The text of a body, or its bytes where it is a form: nearly always there when it is wanted.
+     * Before it is looked at by `valueOf`, the caller looks whether the client is still there.
      */
-    async read(prepared: PreparedRoute, exchange: Exchange, body: RequestBody | StreamedBody) {
-      const { route } = prepared
-      if (body instanceof StreamedBody)
-        return { value: () => undefined, form: () => streamOf(prepared, exchange, body) }
-      const form = () => undefined
-      if (route.form) {
-        const bytes = await awaited(exchange, body, body.bytes())
-        return { value: () => readForm(bytes, exchange.contentType, route), form }
-      }
-      const waited = textOf(exchange, body)
-      const text = typeof waited === "object" ? await waited : waited
-      if (text !== undefined && text.length > largeBodyCharacters) await largeBodies.wait()
-      const { maxDepth, maxValues } = limits.body
-      const value = () => readBody(text, route.body!, { optional: route.bodyOptional, maxDepth, maxValues })
-      return { value, form }
+    contentOf({ route }: PreparedRoute, exchange: Exchange, body: RequestBody): Content | Promise<Content> {
+      if (route.form) return awaited(exchange, body, body.bytes())
+      const text = textOf(exchange, body)
+      return text instanceof Promise ? text.then(ofAnySize) : ofAnySize(text)
     },
+
+    /** What it says, validated. */
+    valueOf({ route }: PreparedRoute, exchange: Exchange, content: Content): unknown {
+      if (route.form) return readForm(content as Buffer | undefined, exchange.contentType, route)
+      const { maxDepth, maxValues } = limits.body
+      const { bodyOptional: optional } = route
+      return readBody(content as string | undefined, route.body!, { optional, maxDepth, maxValues })
+    },
+
+    /** A form whose file is read while it comes. */
+    formIn: streamOf,
 
     /** Files are long: a refusal waits until its reader has stopped writing. */
     async drain(exchange: Exchange, body: RequestBody | StreamedBody): Promise<void> {

@@ -1,9 +1,10 @@
-import { randomUUID } from "node:crypto"
 import { STATUS_CODES } from "node:http"
 import type { HttpRequest, HttpResponse } from "uWebSockets.js"
-import { withForwarded, type Address } from "../../domain/core/client-address.ts"
+import { withForwarded } from "../../domain/core/client-address.ts"
 import type { RouteMetrics } from "../../observability/metrics.ts"
+import type { Client, Clients } from "./clients.ts"
 import { RequestBody, type BodyBounds } from "./request-body.ts"
+import { createRequestIds } from "./request-ids.ts"
 import { StreamedBody, type StreamBounds } from "./streamed-body.ts"
 
 const statusLines = new Map(
@@ -20,11 +21,18 @@ const headersOfOthers = `${commonHeaders}\r\nX-Frame-Options: SAMEORIGIN\r\nX-Re
 
 /** An id of the client's that may go into headers and logs as it is. */
 const saneRequestId = /^[A-Za-z0-9._-]{8,64}$/
+const newRequestId = createRequestIds()
 
 export const json = "application/json"
 
 /** uWebSockets.js gathers so much of what is written within one handler. */
 const corkBytes = 16 * 1024
+
+function parametersOf(req: HttpRequest, count: number): string[] {
+  const values: string[] = []
+  for (let i = 0; i < count; i++) values.push(req.getParameter(i))
+  return values
+}
 
 const hasNoBody = (contentLength: string | undefined): boolean => contentLength === undefined || contentLength === "0"
 
@@ -33,9 +41,9 @@ export const maxPieceBytes = 128 * 1024
 
 /** What an exchange needs of its server. */
 export interface ExchangeSurroundings {
+  readonly clients: Clients
   begun(): void
-  /** `holder`: for whom it was counted, if it was. */
-  finished(holder: string | undefined): void
+  finished(exchange: Exchange): void
   /** The server closes: every answer ends its connection. */
   readonly closing: boolean
 }
@@ -58,7 +66,7 @@ export class Exchange {
   readonly url: string
   readonly queryText: string
   /** Values of the path's parameters as they were sent. */
-  readonly path: string[] = []
+  readonly path: string[]
 
   authorization: string | undefined
   repeatedAuthorization = false
@@ -71,10 +79,10 @@ export class Exchange {
   isUnknownCoding = false
   origin: string | undefined
   forwardedFor: string | undefined
-  /** The client's, once it was looked up. */
-  address: Address = new Uint8Array(4)
-  /** For whom it counts while it is under way. */
+  /** For whom it counts while it is under way, if it was counted. */
   holder: string | undefined
+  /** Among those that are under way; -1: it is none of them. */
+  place = -1
   userAgent = ""
   idempotencyKey: string | undefined
   auditReason: string | undefined
@@ -94,7 +102,8 @@ export class Exchange {
   body: RequestBody | StreamedBody | undefined
   /** Header lines that were decided on the way, each beginning with CRLF. */
   headers = ""
-  #surroundings: ExchangeSurroundings
+  readonly #surroundings: ExchangeSurroundings
+  #client: Client | undefined
   #over = false
   #isFinished = false
   /** A body that nobody wants is on its way. */
@@ -116,9 +125,9 @@ export class Exchange {
     this.isHead = req.getMethod() === "head"
     this.url = req.getUrl()
     this.queryText = req.getQuery() ?? "" // undefined without a question mark, whatever its type says
-    for (let i = 0; i < parameters; i++) this.path.push(req.getParameter(i))
+    this.path = parameters === 0 ? [] : parametersOf(req, parameters)
     req.forEach((name, value) => this.#readHeader(name, value))
-    if (this.requestId === "") this.requestId = randomUUID()
+    if (this.requestId === "") this.requestId = newRequestId()
     if (this.transferEncoding !== undefined || !hasNoBody(this.contentLength)) this.#dropBody()
   }
 
@@ -135,6 +144,11 @@ export class Exchange {
 
   get over(): boolean {
     return this.#over
+  }
+
+  /** It costs a system call, so it is looked up when somebody asks for the first time: before the exchange is over. */
+  get client(): Client {
+    return (this.#client ??= this.#surroundings.clients.of(this.res, this.forwardedFor))
   }
 
   get elapsedMs(): number {
@@ -341,7 +355,7 @@ export class Exchange {
     this.#over = true
     this.#isFinished = true
     this.#sent?.()
-    this.#surroundings.finished(this.holder)
+    this.#surroundings.finished(this)
     this.metrics.observe(status, this.elapsedMs / 1000)
   }
 

@@ -1,26 +1,20 @@
 import type { HttpRequest, HttpResponse } from "uWebSockets.js"
 import { fail, unavailable, type Failure } from "../../contract/core/errors.ts"
 import { AddressBudget } from "../../domain/core/address-budget.ts"
-import {
-  addressOf,
-  clientAddress,
-  limitedAddress,
-  trustedProxies,
-  type Address,
-} from "../../domain/core/client-address.ts"
+import type { Address } from "../../domain/core/client-address.ts"
 import { loggedPath } from "../../domain/messages/webhooks.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics, RouteMetrics } from "../../observability/metrics.ts"
 import { SweepWhileAny } from "../../std/sweep-while-any.ts"
 import { systemClock as clock } from "../../std/system-clock.ts"
+import type { BlockedAddresses } from "./access.ts"
+import { Clients } from "./clients.ts"
 import type { Cors } from "./cors.ts"
 import { Exchange, json, type ExchangeSurroundings } from "./exchange.ts"
 import { failureReply, isBug, toFailure } from "./failures.ts"
-import type { RequestBody } from "./request-body.ts"
-import type { StreamedBody } from "./streamed-body.ts"
 
 export interface ExchangesOptions {
-  readonly isBlocked: (address: Address) => boolean
+  readonly blocked: BlockedAddresses
   /** Addresses and CIDR ranges whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly string[]
   readonly cors: Cors
@@ -47,19 +41,21 @@ function ambiguityOf({ repeatedContentLength, transferEncoding }: Exchange): Fai
  * closing waits for the rest.
  */
 export class Exchanges implements ExchangeSurroundings {
+  readonly clients: Clients
   readonly #options: ExchangesOptions
-  readonly #proxies: ReturnType<typeof trustedProxies>
-  readonly #bodies = new Set<RequestBody | StreamedBody>()
-  readonly #answering = new Set<Exchange>()
+  /** In no order. */
+  readonly #underWay: Exchange[] = []
   readonly #sweeper: SweepWhileAny
   readonly #ofAddresses: AddressBudget
+  /** No address can have too many under way while all together have fewer: until then they are not counted. */
+  #isCounting = false
   #count = 0
   #whenIdle: (() => void) | undefined
   #closing = false
 
   constructor(options: ExchangesOptions) {
     this.#options = options
-    this.#proxies = trustedProxies(options.trustedProxies)
+    this.clients = new Clients(options.trustedProxies)
     this.#ofAddresses = new AddressBudget(Infinity, options.requestsPerAddress)
     this.#sweeper = new SweepWhileAny(clock, sweepEveryMs, () => this.#refuseOverdue())
   }
@@ -73,51 +69,37 @@ export class Exchanges implements ExchangeSurroundings {
     this.#options.metrics.http.inFlight.inc()
   }
 
-  finished(holder: string | undefined): void {
-    if (holder !== undefined) this.#ofAddresses.give(holder, 1)
+  finished(exchange: Exchange): void {
+    if (exchange.holder !== undefined) this.#ofAddresses.give(exchange.holder, 1)
+    if (exchange.place >= 0) this.#takeOut(exchange)
     this.#count--
     this.#options.metrics.http.inFlight.dec()
     if (this.#count === 0) this.#whenIdle?.()
   }
 
   /**
-   * Begins an exchange without waiting for its end. Nothing that fails later is thrown at
-   * uWebSockets.js.
+   * Begins an exchange; undefined: it is refused already. Nothing that fails later may be thrown at
+   * uWebSockets.js: it goes to `refuse`.
    */
-  open(
-    { res, req, parameters = 0 }: { res: HttpResponse; req: HttpRequest; parameters?: number },
-    observed: RouteMetrics,
-    answer: (exchange: Exchange) => void | Promise<void>,
-  ): void {
+  open(res: HttpResponse, req: HttpRequest, observed: RouteMetrics, parameters = 0): Exchange | undefined {
     const exchange = new Exchange(res, req, parameters, observed, this)
+    const { blocked, cors } = this.#options
     try {
       const ambiguity = ambiguityOf(exchange)
-      if (ambiguity) return this.#cut(exchange, ambiguity)
-      if (exchange.origin !== undefined) exchange.headers = this.#options.cors.headersFor(exchange.origin)
-      exchange.address = this.#addressOf(exchange)
-      if (this.#options.isBlocked(exchange.address)) throw fail("address_blocked")
-      this.#countAddress(exchange)
-      const answered = answer(exchange)
-      if (answered) answered.catch((error: unknown) => this.#refuse(exchange, error))
+      if (ambiguity) {
+        this.#cut(exchange, ambiguity)
+        return undefined
+      }
+      if (exchange.origin !== undefined) exchange.headers = cors.headersFor(exchange.origin)
+      if (blocked.any() && blocked.has(exchange.client.address)) throw fail("address_blocked")
+      this.#requirePlace(exchange)
+      exchange.place = this.#underWay.push(exchange) - 1
+      this.#sweeper.begin()
+      return exchange
     } catch (error) {
-      this.#refuse(exchange, error)
+      this.refuse(exchange, error)
+      return undefined
     }
-  }
-
-  /** From now on the exchange has a deadline, and so has its body. */
-  watch(exchange: Exchange, body: RequestBody | StreamedBody | undefined): void {
-    if (body && !body.settled) this.#bodies.add(body)
-    this.#answering.add(exchange)
-    this.#sweeper.begin()
-  }
-
-  unwatch(exchange: Exchange): void {
-    this.#answering.delete(exchange)
-  }
-
-  /** Nothing more of the body is waited for. */
-  unwatchBody(body: RequestBody | StreamedBody): void {
-    this.#bodies.delete(body)
   }
 
   /**
@@ -136,16 +118,35 @@ export class Exchanges implements ExchangeSurroundings {
   }
 
   /** One that is refused here takes no place, so that its answer gives none back. */
-  #countAddress(exchange: Exchange): void {
-    const { isUnlimited, metrics } = this.#options
-    if (isUnlimited(exchange.address)) return
-    const holder = limitedAddress(exchange.address)
-    if (this.#ofAddresses.take(holder, 1)) {
-      exchange.holder = holder
-      return
+  #requirePlace(exchange: Exchange): void {
+    const { requestsPerAddress, metrics } = this.#options
+    if (this.#underWay.length < requestsPerAddress / 2) this.#isCounting = false
+    else if (this.#underWay.length >= requestsPerAddress && !this.#isCounting) {
+      this.#isCounting = true
+      // They are no more than one address may have.
+      for (const other of this.#underWay) if (other.holder === undefined) this.#countAddress(other)
     }
+    if (!this.#isCounting || this.#countAddress(exchange)) return
     metrics.http.overload.requests.inc()
     throw fail("rate_limited", { retry_after: 1, extra: { global: false, scope: "ip" } })
+  }
+
+  /** Whether its address has a place for it. */
+  #countAddress(exchange: Exchange): boolean {
+    const { address, limited } = exchange.client
+    if (this.#options.isUnlimited(address)) return true
+    if (!this.#ofAddresses.take(limited, 1)) return false
+    exchange.holder = limited
+    return true
+  }
+
+  #takeOut(exchange: Exchange): void {
+    const last = this.#underWay.pop()!
+    if (last !== exchange) {
+      this.#underWay[exchange.place] = last
+      last.place = exchange.place
+    }
+    exchange.place = -1
   }
 
   #cut(exchange: Exchange, failure: Failure): void {
@@ -156,7 +157,8 @@ export class Exchanges implements ExchangeSurroundings {
     else exchange.replyAndCut(status, json, JSON.stringify(body))
   }
 
-  #refuse(exchange: Exchange, error: unknown): void {
+  /** Answers what failed. */
+  refuse(exchange: Exchange, error: unknown): void {
     const failure = toFailure(error)
     if (isBug(failure))
       this.#options.log.error(
@@ -170,19 +172,16 @@ export class Exchanges implements ExchangeSurroundings {
 
   #refuseOverdue(): boolean {
     const now = performance.now()
-    for (const body of this.#bodies)
-      if (body.settled) this.#bodies.delete(body)
-      else if (body.isOverdue(now)) body.expire()
-    // Each step on the way to an answer has a deadline, but there may be several steps.
-    for (const exchange of this.#answering)
+    // From the end: one that is answered is replaced by the last.
+    for (let i = this.#underWay.length - 1; i >= 0; i--) {
+      const exchange = this.#underWay[i]!
+      const { body } = exchange
+      if (body && !body.settled && body.isOverdue(now)) body.expire()
+      // Each step on the way to an answer has a deadline, but there may be several steps.
       if (exchange.dueAt < now)
         if (exchange.isSending) exchange.cutOff()
-        else this.#refuse(exchange, unavailable("no answer in time"))
-    return this.#bodies.size > 0 || this.#answering.size > 0
-  }
-
-  #addressOf(exchange: Exchange): Address {
-    const peer = addressOf(new Uint8Array(exchange.res.getRemoteAddress()))
-    return exchange.forwardedFor === undefined ? peer : clientAddress(peer, exchange.forwardedFor, this.#proxies)
+        else this.refuse(exchange, unavailable("no answer in time"))
+    }
+    return this.#underWay.length > 0
   }
 }

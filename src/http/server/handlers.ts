@@ -13,7 +13,7 @@ export interface Call<R extends Route = Route> {
   /** The token that the request came with; `""` where the route asks for none. */
   readonly token: string
   /** The client's address as text. */
-  readonly address: string
+  readonly address: AddressOf<R["auth"]>
   readonly userAgent: string
   /** The header of this name, if it may serve as a nonce. */
   readonly idempotencyKey: string | undefined
@@ -30,8 +30,13 @@ export interface Call<R extends Route = Route> {
   readonly range: string | undefined
   readonly ifRange: string | undefined
 }
+/** It is looked up where somebody may sign in. */
+type AddressOf<A extends Auth> = A extends "public" ? string : undefined
 /** Undefined: the link was signed. */
 type CallerOf<A extends Auth> = A extends "public" ? undefined : A extends "signed" ? Caller | undefined : Caller
+
+/** One that anybody may make. */
+export type PublicCall = Call<Route & { readonly auth: "public" }>
 
 /**
  * An answer that is JSON already: text, or its UTF-8. `nextCursor`: how to go on, where the route

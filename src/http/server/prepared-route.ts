@@ -13,6 +13,8 @@ export interface PreparedRoute {
   readonly route: Route
   readonly handler: (call: Call) => unknown
   readonly parameters: readonly PathParameter[]
+  /** How many of them uWebSockets.js gives. */
+  readonly takenParameters: number
   readonly isCounted: boolean
   /** It is not answered during maintenance. */
   readonly waitsForMaintenance: boolean
@@ -28,13 +30,17 @@ export const apiRoot = "/api/v1"
 export const prepareRoute = (
   route: Route,
   rest: Pick<PreparedRoute, "handler" | "bucket" | "metrics" | "body" | "stream">,
-): PreparedRoute => ({
-  ...rest,
-  route,
-  parameters: pathParameters(route),
-  isCounted: route.limit !== "none",
-  waitsForMaintenance: !openInMaintenance.has(route),
-})
+): PreparedRoute => {
+  const parameters = pathParameters(route)
+  return {
+    ...rest,
+    route,
+    parameters,
+    takenParameters: parameters.length - (route.takesRest ? 1 : 0),
+    isCounted: route.limit !== "none",
+    waitsForMaintenance: !openInMaintenance.has(route),
+  }
+}
 
 /** uWebSockets.js compares paths as they were sent; some clients encode the `@` of `@me`. */
 export function patternsOf(route: Route): string[] {

@@ -1,7 +1,6 @@
 import { unavailable } from "../../contract/core/errors.ts"
 import type { Content, Streamed, Unread } from "../../contract/core/registry.ts"
 import { AddressBudget } from "../../domain/core/address-budget.ts"
-import { limitedAddress } from "../../domain/core/client-address.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import { json, maxPieceBytes, type Exchange } from "./exchange.ts"
@@ -34,7 +33,8 @@ export function createReplies({ downloads, streams }: DownloadLimits, log: Log, 
   const budget = new AddressBudget(downloads.maxBytes, downloads.maxBytesPerAddress)
 
   async function withBudget(exchange: Exchange, bytes: number, send: () => Promise<void>): Promise<void> {
-    const holder = limitedAddress(exchange.address)
+    if (exchange.over) return
+    const holder = exchange.client.limited
     if (!budget.take(holder, bytes)) {
       metrics.http.overload.downloads.inc()
       throw unavailable("too many downloads at once")

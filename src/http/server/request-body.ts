@@ -61,6 +61,11 @@ export class RequestBody {
     return this.#complete || this.#failure !== undefined
   }
 
+  /** It counts for somebody. */
+  get isCharged(): boolean {
+    return this.#bounds.budget !== undefined
+  }
+
   isOverdue(now: number): boolean {
     const { timeoutMs, idleTimeoutMs } = this.#bounds
     return now > Math.min(this.#startedAt + timeoutMs, this.#lastAt + idleTimeoutMs)

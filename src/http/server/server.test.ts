@@ -173,7 +173,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
     {
       access: {
         admission: createAdmission({ redis, keys, tokens, enabled }),
-        tokens, tokenBinding: false, maintenance: () => undefined, isBlocked: () => false, isUnlimited: () => false, trustedProxies: more.trustedProxies ?? [],
+        tokens, tokenBinding: false, maintenance: () => undefined, blocked: { any: () => false, has: () => false }, isLimiting: enabled, isUnlimited: () => false, trustedProxies: more.trustedProxies ?? [],
       },
       corsAllowedOrigins: policy.cors_allowed_origins,
       metrics,

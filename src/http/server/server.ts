@@ -3,7 +3,6 @@ import { routes } from "../../contract/contract.ts"
 import { fail } from "../../contract/core/errors.ts"
 import { pages, type PageName } from "../../contract/pages.ts"
 import type { Content, Route } from "../../contract/core/registry.ts"
-import { formatAddress, limitedAddress } from "../../domain/core/client-address.ts"
 import { isUncounted } from "../../domain/core/rate-limits.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics, RouteMetrics } from "../../observability/metrics.ts"
@@ -20,7 +19,7 @@ import { patternsOf, patternsOfPage, prepareRoute, restOf, type PreparedRoute } 
 import { createReplies, type DownloadLimits } from "./replies.ts"
 import type { RequestBody } from "./request-body.ts"
 import { auditReasonIn, idempotencyKeyIn, isNamed, tokenIn } from "./request-headers.ts"
-import type { StreamedBody } from "./streamed-body.ts"
+import { StreamedBody } from "./streamed-body.ts"
 import { createUnmatched } from "./unmatched.ts"
 import { readParams, readQuery } from "./validation.ts"
 
@@ -47,6 +46,8 @@ const unstored = "\r\nCache-Control: no-store"
 /** Instead of a listed origin with credentials. */
 const anyOrigin = "\r\nAccess-Control-Allow-Origin: *"
 const httpMethods = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "del" } as const
+
+type Take = (res: HttpResponse, req: HttpRequest) => void | Promise<void>
 
 function requireOpen({ maintenance }: HttpServerOptions["access"]): void {
   const refusal = maintenance()
@@ -85,91 +86,83 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
   const cors = createCors(options.corsAllowedOrigins)
   const access = createAccess(rules, options)
   const exchanges = new Exchanges({ ...rules, ...limits.connections, cors, log, metrics })
-  const bodies = createBodies(limits, exchanges)
+  const bodies = createBodies(limits)
   const replies = createReplies(limits, log, metrics)
   const countPage = createPageRequests(limits.pages.requestsPerMinute, metrics.http.refused.of("pages"))
   const registerUnmatched = createUnmatched({ access, cors, exchanges, metrics })
 
-  function serve(prepared: PreparedRoute, res: HttpResponse, req: HttpRequest): void {
-    const { route } = prepared
-    const parameters = prepared.parameters.length - (route.takesRest ? 1 : 0)
-    exchanges.open({ res, req, parameters }, prepared.metrics, exchange => {
+  function serve(prepared: PreparedRoute, res: HttpResponse, req: HttpRequest): void | Promise<void> {
+    const exchange = exchanges.open(res, req, prepared.metrics, prepared.takenParameters)
+    if (exchange) return answer(prepared, exchange)
+  }
+
+  /** Up to its first wait it runs in the turn in which the request came. It never rejects. */
+  async function answer(prepared: PreparedRoute, exchange: Exchange): Promise<void> {
+    const { route, parameters } = prepared
+    let body: RequestBody | StreamedBody | undefined
+    try {
       if (route.takesRest) exchange.path.push(restOf(exchange.url, route.path))
       if (route.isForAnyOrigin) exchange.headers = anyOrigin
       if (route.isUnstored) exchange.headers += unstored
       if (prepared.waitsForMaintenance) requireOpen(rules)
-      const body = bodies.listen(prepared, exchange, limitedAddress(exchange.address))
+      body = bodies.listen(prepared, exchange)
       exchange.dueAt = exchange.startedAt + limits.answerTimeoutMs
-      exchanges.watch(exchange, body)
-      return finish(prepared, exchange, body)
-    })
-  }
+      // Now the client is certainly there.
+      const address = route.auth === "public" ? exchange.client.text : undefined
+      const isOpenedByLink = access.isOpenedByLink(route, exchange)
+      if (route.isGated && !access.isOpen && !isOpenedByLink) await access.requireAccessToken(exchange)
+      if (exchange.over) return
+      const token = isOpenedByLink ? await access.tokenBesideLink(exchange, route) : tokenIn(exchange, route)
+      if (exchange.over) return
+      const admitted = prepared.isCounted ? await access.ask(exchange, token, prepared) : undefined
+      const known = admitted && access.judge(exchange, admitted, route)
+      const caller = isOpenedByLink ? undefined : known
+      if (exchange.over) return
 
-  async function finish(
-    prepared: PreparedRoute,
-    exchange: Exchange,
-    body: RequestBody | StreamedBody | undefined,
-  ): Promise<void> {
-    try {
-      await answer(prepared, exchange, body)
+      if (body?.isCharged && caller) body.belongTo(`user ${caller.user_id}`)
+      const stream = body instanceof StreamedBody ? body : undefined
+      const whole = body instanceof StreamedBody ? undefined : body
+      const arriving = whole && bodies.contentOf(prepared, exchange, whole)
+      const content = arriving instanceof Promise ? await arriving : arriving
+      if (exchange.over) return
+      const call = {
+        params: parameters.length > 0 ? readParams(parameters, exchange.path, route.params) : undefined,
+        query: route.query && readQuery(exchange.queryText, route.query),
+        form: stream && bodies.formIn(prepared, exchange, stream),
+        body: whole && bodies.valueOf(prepared, exchange, content),
+        caller,
+        token: (isOpenedByLink ? tokenIn(exchange, route) : token) ?? "",
+        address,
+        userAgent: exchange.userAgent,
+        idempotencyKey: idempotencyKeyIn(exchange),
+        isLimited: exchange.isLimited,
+        reason: auditReasonIn(exchange),
+        range: exchange.isHead ? undefined : exchange.range,
+        ifRange: exchange.ifRange,
+      } as Call
+      const held = prepared.waitsForMaintenance ? rules.hold?.() : undefined
+      if (held) await held
+      if (exchange.over) return
+      const answered = prepared.handler(call)
+      const sent = sendReply(replies, route, exchange, answered instanceof Promise ? await answered : answered)
+      if (sent) await sent
     } catch (error) {
-      if (body && prepared.route.form?.file) await bodies.drain(exchange, body)
-      throw error
+      if (body && route.form?.file) await bodies.drain(exchange, body)
+      body?.release()
+      exchanges.refuse(exchange, error)
     } finally {
-      exchanges.unwatch(exchange)
+      exchange.dueAt = Infinity
       body?.release()
     }
   }
 
-  async function answer(
-    prepared: PreparedRoute,
-    exchange: Exchange,
-    body: RequestBody | StreamedBody | undefined,
-  ): Promise<void> {
-    const { route, parameters } = prepared
-    const isOpenedByLink = access.isOpenedByLink(route, exchange)
-    if (route.isGated && !access.isOpen && !isOpenedByLink) await access.requireAccessToken(exchange)
-    if (exchange.over) return
-    const token = isOpenedByLink ? await access.tokenBesideLink(exchange, route) : tokenIn(exchange, route)
-    if (exchange.over) return
-    const admitted = prepared.isCounted ? await access.admit(exchange, token, prepared) : undefined
-    const caller = isOpenedByLink ? undefined : admitted
-    if (exchange.over) return
-
-    if (body && caller) body.belongTo(`user ${caller.user_id}`)
-    const read = body && (await bodies.read(prepared, exchange, body))
-    if (exchange.over) return
-    const params = parameters.length > 0 ? readParams(parameters, exchange.path, route.params) : undefined
-    const call = {
-      params,
-      query: route.query && readQuery(exchange.queryText, route.query),
-      form: read?.form(),
-      body: read?.value(),
-      caller,
-      token: (isOpenedByLink ? tokenIn(exchange, route) : token) ?? "",
-      address: formatAddress(exchange.address),
-      userAgent: exchange.userAgent,
-      idempotencyKey: idempotencyKeyIn(exchange),
-      isLimited: exchange.isLimited,
-      reason: auditReasonIn(exchange),
-      range: exchange.isHead ? undefined : exchange.range,
-      ifRange: exchange.ifRange,
-    } as Call
-    const held = prepared.waitsForMaintenance ? rules.hold?.() : undefined
-    if (held) await held
-    if (exchange.over) return
-    return sendReply(replies, route, exchange, await prepared.handler(call))
-  }
-
   function servePage(find: PageSource, observed: RouteMetrics, res: HttpResponse, req: HttpRequest): void {
-    exchanges.open({ res, req }, observed, exchange => {
-      countPage(limitedAddress(exchange.address), exchange.startedAt)
-      exchanges.watch(exchange, undefined)
-      return answerPage(find, exchange).finally(() => exchanges.unwatch(exchange))
-    })
+    const exchange = exchanges.open(res, req, observed)
+    if (exchange) answerPage(find, exchange).catch((error: unknown) => exchanges.refuse(exchange, error))
   }
 
   async function answerPage(find: PageSource, exchange: Exchange): Promise<void> {
+    if (limits.pages.requestsPerMinute !== Infinity) countPage(exchange.client.limited, exchange.startedAt)
     if (!isUncounted(exchange.url)) await access.admit(exchange)
     const page = await find(exchange.url)
     if (!page) throw fail("not_found")
@@ -183,7 +176,7 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
     /** Puts every route on the app. Paths that the gateway registers match before the catch-all. */
     register(app: TemplatedApp): void {
       const methodsOf = new Map<string, string[]>()
-      const on = (method: Route["method"], pattern: string, take: (res: HttpResponse, req: HttpRequest) => void) => {
+      const on = (method: Route["method"], pattern: string, take: Take) => {
         methodsOf.set(pattern, [...(methodsOf.get(pattern) ?? []), method])
         app[httpMethods[method]](pattern, take)
         // HEAD is GET without the body.

@@ -64,6 +64,9 @@ export class StreamedBody {
     return this.#complete || this.#failure !== undefined
   }
 
+  /** See `RequestBody`. */
+  readonly isCharged = true
+
   /** The size that its sender announced; 0: not announced. */
   get announced(): number {
     return this.#announced

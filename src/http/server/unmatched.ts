@@ -65,7 +65,8 @@ export function createUnmatched({ access, cors, exchanges, metrics }: UnmatchedO
     const refuse = (pattern: string, refusal: Refusal) =>
       app.any(pattern, (res, req) => {
         const isOptions = req.getMethod() === "options"
-        exchanges.open({ res, req }, observed, exchange => answer(exchange, refusal, isOptions))
+        const exchange = exchanges.open(res, req, observed)
+        if (exchange) answer(exchange, refusal, isOptions).catch((error: unknown) => exchanges.refuse(exchange, error))
       })
     for (const [pattern, methods] of methodsOf) {
       const allow = methods.flatMap(method => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ")

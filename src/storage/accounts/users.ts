@@ -81,15 +81,23 @@ export const publicUser = (row: Listed & Pick<UserRow, "created_at">): PublicUse
   created_at: row.created_at,
 })
 
-export const privateUser = (row: Listed & OwnAccount): PrivateUser => ({
-  ...publicUser(row),
-  email: row.email,
-  email_verified: row.email_verified,
-  totp_enabled: row.totp_enabled,
-  age_verified: row.age_verified,
-  deletion_status: row.deletion_status,
-  deletion_at: row.deletion_at,
+/** What is shown of a user to themselves. */
+export const ownUser = (user: Listed, account: OwnAccount): PrivateUser => ({
+  id: user.id,
+  username: user.username,
+  avatar_url: user.bot ? null : avatarPath(user.id),
+  badges: shownBadges(user.badges),
+  bot: user.bot,
+  created_at: account.created_at,
+  email: account.email,
+  email_verified: account.email_verified,
+  totp_enabled: account.totp_enabled,
+  age_verified: account.age_verified,
+  deletion_status: account.deletion_status,
+  deletion_at: account.deletion_at,
 })
+
+export const privateUser = (row: Listed & OwnAccount): PrivateUser => ownUser(row, row)
 
 /** Everything an account has, as columns. */
 const columns = {
