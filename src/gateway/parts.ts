@@ -194,6 +194,7 @@ function createReplay(options: GatewayOptions, { homes, subscriptions }: FanOut,
   const peerLogs = new PeerLogs({
     logs: node.logs,
     isReal: worker => node.isRealLog(worker),
+    isLiving: worker => node.membership.isLiving(worker),
     self,
     maxBytes: topology.resumeReplayBytes,
     keep: topology.resumeWindowMs,

@@ -42,14 +42,24 @@ async function open(maxBytes = 1_000_000) {
   const clock = { ...systemClock, now: () => now, monotonic: () => now }
   await logs.create("a", 5000)
   await logs.create("b", 1000)
-  const peers = new PeerLogs({ logs, isReal: async () => true, self: "b", maxBytes, keep: 60_000, clock, metrics })
+  const living = new Set<string>()
+  const peers = new PeerLogs({
+    logs,
+    isReal: async () => true,
+    isLiving: worker => living.has(worker),
+    self: "b",
+    maxBytes,
+    keep: 60_000,
+    clock,
+    metrics,
+  })
   let number = 0
   const append = async (count: number, data = "x") => {
     const fields = Array.from({ length: count }, () => [`["e",1,${number + 1},"home"]`, data]).flat()
     await logs.append("a", [{ shard: 1, epoch: 1, number: number + 1, before: number, fields }])
     number++
   }
-  return { keys, logs, peers, append, passes: (ms: number) => (now += ms) }
+  return { keys, logs, peers, append, living, passes: (ms: number) => (now += ms) }
 }
 
 /** A segment of log spans that begins after a position of that log. */
@@ -163,6 +173,7 @@ test("P5, P6: of a dead worker's log above the bound each session gets what it m
   const other = new PeerLogs({
     logs,
     isReal: async () => true,
+    isLiving: () => false,
     self: "b",
     maxBytes: 1000,
     keep: 60_000,
@@ -341,4 +352,16 @@ test("a gap before a segment's start refuses nobody who was past it", async () =
   const before: Span = { log: "z", lo: 1, hi: 2, counted: true, since: 0 }
   const [, second] = segmentsFrom([before, span], before, 0, new Map([["home", 99]]))
   expect(sent(await peers.read(second!, join))).toHaveLength(1)
+})
+
+test("P5, P6: a living worker's log that is not there yet is waited for; a dead one's is gone", async () => {
+  const { peers, living, logs } = await open()
+  living.add("later")
+  const join = () => peers.join("later", { start: 5000, isLiving: living.has("later"), above: 0 })
+  await expect(join()).rejects.toThrow("temporarily unavailable")
+  await logs.create("later", 4000)
+  expect((await join()).since).toBe(5000)
+  await logs.drop("later")
+  living.delete("later")
+  await expect(join()).rejects.toThrow(LogTruncated)
 })

@@ -29,6 +29,7 @@ export interface PeerLogsOptions {
   readonly logs: DeliveryLogs
   /** Whether the content of a worker's log can be relied on. */
   readonly isReal: (worker: string) => Promise<boolean>
+  readonly isLiving: (worker: string) => boolean
   readonly self: string
   /** A session that missed more of one log is refused. */
   readonly maxBytes: number
@@ -132,7 +133,7 @@ export class PeerLogs {
     const length = before + 1 + held.count - held.countTo(since) + (isLiving ? slack.living : slack.dead)
     const { last } = await this.ends(log)
     const first = await logs.mark(self, { floor: Math.max(last, above), from: log, since, length })
-    if (first === undefined) throw new LogTruncated("no positions could be reserved")
+    if (first === undefined) throw unavailable("own log not made anew yet")
     metrics.gateway.joins.inc()
     return {
       log,
@@ -215,12 +216,15 @@ export class PeerLogs {
   }
 
   async #look(log: string): Promise<Ends> {
-    const { logs, clock } = this.#options
+    const { logs, clock, isReal, isLiving } = this.#options
     await new Promise<void>(resolve => clock.soon(resolve))
     this.#looks.delete(log)
     const [oldest, last] = await Promise.all([logs.firstPosition(log), logs.lastPosition(log)])
-    if (oldest === undefined || last === undefined) throw new LogTruncated("the log is gone")
-    return { oldest, last }
+    if (oldest !== undefined && last !== undefined) return { oldest, last }
+    // This worker may know of another Redis before the one whose log it is has made it anew there.
+    if (isLiving(log)) throw unavailable("log not made anew yet")
+    await isReal(log)
+    throw new LogTruncated("the log is gone")
   }
 
   /**
@@ -277,8 +281,8 @@ export class PeerLogs {
     if (this.#heldBytes() > maxBytes * allLogsFactor) throw new LogTruncated("too much is held")
     metrics.gateway.replayReads.inc()
     const items = await logs.read(log, position, 500)
-    if (items.length === 0) throw new LogTruncated("the log is gone")
     if (logs.at(log) !== held.at) throw unavailable("log is in another Redis")
+    if (items.length === 0) throw new LogTruncated("the log is gone")
     return items
   }
 
