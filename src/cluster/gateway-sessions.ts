@@ -1,24 +1,7 @@
 import type { RedisKeys } from "./keys.ts"
 import { defineScript, type Redis } from "./redis.ts"
 import { onNewReplication, replicationOf } from "./replication.ts"
-
-/** What another worker needs to go on with a session. */
-export interface SessionRecord {
-  readonly id: string
-  /** The worker that holds it. */
-  readonly worker: string
-  readonly user: string
-  readonly accessSession: string
-  readonly intents: number
-  /** The servers that the client knows. */
-  readonly guilds: readonly string[]
-  /** What it was last told of servers; see the gateway's `GuildChange`. */
-  readonly changes: unknown
-  /** Which positions of which logs the client has been sent; see the gateway's `Span`. */
-  readonly spans: unknown
-  /** The call that it holds, if any; see the gateway's `VoiceHold`. */
-  readonly voice?: unknown
-}
+import { longRecord, readRecord, shortRecord, type SessionRecord } from "./session-record.ts"
 
 /** Far above any resume window; records of living sessions are written anew long before. */
 const keepSeconds = 86_400
@@ -27,26 +10,38 @@ const keepSeconds = 86_400
 export class GatewaySessions {
   readonly #redis: Redis
   readonly #keys: RedisKeys
+  readonly #isShortRead: () => boolean
+  #hasWrittenShort = false
 
-  constructor(redis: Redis, keys: RedisKeys) {
+  /** @param isShortRead whether every worker that may be given a session reads the short form of its record */
+  constructor(redis: Redis, keys: RedisKeys, isShortRead: () => boolean) {
     this.#redis = redis
     this.#keys = keys
+    this.#isShortRead = isShortRead
     for (const script of ["claim-session", "save-session", "connect-session", "disconnect-session"])
       defineScript(redis, script, 1)
   }
 
   /** Writes a session of this worker; what another has claimed meanwhile stays as it is. */
   async save(record: SessionRecord): Promise<boolean> {
-    const key = this.#place(record.id)
-    const { worker, ...rest } = record
-    return (await this.#run<number>("save-session", key, worker, JSON.stringify(rest), String(keepSeconds))) === 1
+    const isShort = this.#isShortRead()
+    if (isShort) this.#hasWrittenShort = true
+    const text = isShort ? shortRecord(record) : longRecord(record)
+    return (
+      (await this.#run<number>("save-session", this.#place(record.id), record.worker, text, String(keepSeconds))) === 1
+    )
   }
 
   async load(id: string): Promise<SessionRecord | undefined> {
     const { worker, record } = await this.#redis.hgetall(this.#place(id))
-    return worker === undefined || record === undefined
-      ? undefined
-      : { ...(JSON.parse(record) as Omit<SessionRecord, "worker">), worker }
+    return worker === undefined || record === undefined ? undefined : { ...readRecord(record), id, worker }
+  }
+
+  /** True once after records were written in a form that somebody who has come since does not read. */
+  takeUnreadable(): boolean {
+    if (!this.#hasWrittenShort || this.#isShortRead()) return false
+    this.#hasWrittenShort = false
+    return true
   }
 
   /** Takes a session over from the worker that holds it; false when somebody else was faster. */

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest"
+import { until } from "../../tests/kit/until.ts"
 import { systemClock } from "../std/system-clock.ts"
 import { redisKeys } from "./keys.ts"
 import { Membership, type Member } from "./members.ts"
@@ -12,14 +13,15 @@ afterAll(() => redis.quit())
 const member = (slot: number): Member => ({ id: `w${slot}`, role: "web", host: "test", slot })
 
 /** A member that is only just coming, and what it has heard of deaths. */
-function newcomer(living: () => Promise<readonly Member[]>) {
+function newcomer(living: () => Promise<readonly Member[]>, { clock = systemClock, renewEveryMs = 10_000 } = {}) {
   const deaths: string[] = []
+  const keys = redisKeys(`test-${randomUUID()}:`)
   const membership = new Membership({
     redis,
-    keys: redisKeys(`test-${randomUUID()}:`),
+    keys,
     self: member(0),
-    timing: { renewEveryMs: 10_000, serveForMs: 20_000, deadAfterMs: 30_000 },
-    clock: systemClock,
+    timing: { renewEveryMs, serveForMs: 20_000, deadAfterMs: 30_000 },
+    clock,
     store: { living, declareDead: () => Promise.resolve(undefined), revive: () => Promise.resolve(1) },
     onChange: () => {},
     onDeath: id => void deaths.push(id),
@@ -27,7 +29,7 @@ function newcomer(living: () => Promise<readonly Member[]>) {
     trouble: () => {},
   })
   onTestFinished(() => membership.stop())
-  return { membership, deaths }
+  return { membership, deaths, keys }
 }
 
 test("a death that is heard of while the living are read stays one", async () => {
@@ -42,4 +44,35 @@ test("a death that is heard of while the living are read stays one", async () =>
   // However often it is told.
   membership.noteDeath("w1")
   expect(deaths).toEqual(["w1"])
+})
+
+test("P17: the short form of records is for when every web worker says that it reads it, and not soon after one that does not has gone", async () => {
+  let aheadMs = 0
+  const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs }
+  const { membership, keys } = newcomer(async () => [], { clock, renewEveryMs: 20 })
+  const show = ({ id, role, host, slot }: Member, ...more: unknown[]) =>
+    redis.hset(keys.members, id, JSON.stringify([1, role, host, slot, false, 0, ...more]))
+  await membership.start()
+  expect(membership.readsShortRecords).toBe(true)
+  await show(member(1), 1)
+  await show({ ...member(3), role: "job" })
+  await until("both are seen", () => membership.isLiving("w1") && membership.isLiving("w3"))
+  expect(membership.readsShortRecords).toBe(true)
+  // As a worker of the version before shows itself.
+  await show(member(2))
+  await until("it is seen", () => membership.isLiving("w2"))
+  expect(membership.readsShortRecords).toBe(false)
+  await redis.hdel(keys.members, "w2")
+  membership.noteDeath("w2")
+  expect([membership.isLiving("w2"), membership.readsShortRecords]).toEqual([false, false])
+  aheadMs = 61_000
+  expect(membership.readsShortRecords).toBe(true)
+})
+
+test("P17: a member that is only on record is taken for one of the version before until it has shown itself", async () => {
+  const { membership, keys } = newcomer(async () => [member(1)], { renewEveryMs: 20 })
+  await membership.start()
+  expect(membership.readsShortRecords).toBe(false)
+  await redis.hset(keys.members, "w1", JSON.stringify([1, "web", "test", 1, false, 0, 1]))
+  await until("it says what it reads", () => membership.readsShortRecords)
 })

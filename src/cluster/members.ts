@@ -44,10 +44,14 @@ interface Seen {
   readonly member: Member
   leaving: boolean
   lives: number
+  readsShortRecords: boolean
   value: string
   /** How long the member has stood still while this observer was well. */
   stoodStill: number
 }
+
+/** Milliseconds for which a member of an older version that is gone is still reckoned with. */
+const olderKeptMs = 60_000
 
 /**
  * Shows that this worker lives and watches the others. It keeps:
@@ -70,6 +74,8 @@ export class Membership {
   #isSameRedis: () => Promise<boolean>
   #replications: string
   #wellFor = 0
+  /** When a web worker was last there that reads only the older form of sessions' records. */
+  #olderAt = -Infinity
   #timer: Timer | undefined
   #round: Promise<void> | undefined
   #stopped = false
@@ -108,6 +114,16 @@ export class Membership {
   /** Milliseconds in which Redis was seen to be there, and to be the same, from one renewal to the next. */
   get wellFor(): number {
     return this.#wellFor
+  }
+
+  /**
+   * Whether every web worker reads the short form of sessions' records, and has for a while: one of an older version that
+   * has ended may be started again. It can go one version after the short form came.
+   */
+  get readsShortRecords(): boolean {
+    for (const { member, readsShortRecords } of this.#seen.values())
+      if (member.role === "web" && !readsShortRecords) return false
+    return this.#options.clock.monotonic() - this.#olderAt >= olderKeptMs
   }
 
   /** Declared dead: whatever is sent there is never answered. */
@@ -170,7 +186,7 @@ export class Membership {
   async #renew(): Promise<void> {
     const { redis, keys, self, clock, timing } = this.#options
     const startedAt = clock.monotonic()
-    const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving, this.#lives])
+    const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving, this.#lives, 1])
     const replications = replicationsOf(redis)
     if (replications !== this.#replications) {
       // Another Redis, or the one of before after a restart: what it still knows counts for nothing, so it may have lost it.
@@ -209,6 +225,7 @@ export class Membership {
       } else if (seen.value !== text) {
         seen.value = text
         seen.lives = livesOf(text)
+        seen.readsShortRecords = readsShortRecords(text)
         seen.stoodStill = 0
         // What was said does not unsay itself: a notice may be ahead of the counter.
         const leaving = seen.leaving || isLeaving(text)
@@ -216,7 +233,10 @@ export class Membership {
         seen.leaving = leaving
       } else seen.stoodStill += elapsed
     }
-    for (const [id, seen] of this.#seen) if (!(id in everybody)) seen.stoodStill += elapsed
+    for (const [id, seen] of this.#seen) {
+      if (!(id in everybody)) seen.stoodStill += elapsed
+      if (seen.member.role === "web" && seen.value !== "" && !seen.readsShortRecords) this.#olderAt = startedAt
+    }
     if (changed) this.#options.onChange(this.members())
     for (const [id, seen] of this.#seen) if (seen.stoodStill >= timing.deadAfterMs) this.#declareDead(id)
   }
@@ -248,10 +268,12 @@ export class Membership {
       value,
       stoodStill: 0,
       lives: livesOf(value),
+      readsShortRecords: value !== "" && readsShortRecords(value),
       leaving: value !== "" && isLeaving(value),
     })
   }
 }
 
 const livesOf = (value: string): number => (value === "" ? 0 : (JSON.parse(value) as number[])[5]!)
+const readsShortRecords = (value: string): boolean => (JSON.parse(value) as unknown[])[6] === 1
 const isLeaving = (value: string): boolean => (JSON.parse(value) as unknown[])[4] === true

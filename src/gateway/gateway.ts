@@ -56,6 +56,9 @@ export class Gateway {
       clock.every(6 * 3_600_000, () => this.#saveAll()),
     ]
     records.onLoss(() => this.#afterFailOver())
+    options.node.signals.on("membersChanged", () => {
+      if (records.takeUnreadable()) this.#saveAll()
+    })
     this.#listen()
   }
 

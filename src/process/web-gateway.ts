@@ -34,7 +34,7 @@ export function openGateway(app: TemplatedApp, options: WebWorkerOptions, parts:
   return new Gateway({
     app,
     node: { ...cluster, presences },
-    records: new GatewaySessions(connections.sessions, connections.keys),
+    records: new GatewaySessions(connections.sessions, connections.keys, () => cluster.membership.readsShortRecords),
     storage: connections.storage,
     tokens: {
       verify: token => tokens.verify(token),

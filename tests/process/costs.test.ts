@@ -145,7 +145,7 @@ test("a session that begins is counted and recorded; one that goes on where it w
   })
 })
 
-test("the record of a session in ten servers has at most 500 bytes", async () => {
+test("the record of a session in ten servers has at most 300 bytes", async () => {
   const { cluster, workers } = alone
   const [worker] = workers
   const ada = await cluster.person("ada", worker)
@@ -158,7 +158,7 @@ test("the record of a session in ten servers has at most 500 bytes", async () =>
     const mine = keys.filter(key => key.includes(inbox.sessionId!))
     expect(mine).toHaveLength(1)
     const record = await redis.hget(mine[0]!, "record")
-    expect(record!.length).toBeLessThanOrEqual(500)
+    expect(record!.length).toBeLessThanOrEqual(300)
   } finally {
     redis.disconnect()
   }

@@ -32,7 +32,7 @@ function open(redis: Redis, keys: RedisKeys) {
     keys,
     logs: new DeliveryLogs(redis, redis, keys),
     interests: new Interests(redis, keys),
-    sessions: new GatewaySessions(redis, keys),
+    sessions: new GatewaySessions(redis, keys, () => true),
     script: (name: string, ...args: (string | number)[]) => scripts[name]!(...args),
   }
 }
@@ -164,7 +164,7 @@ const operations: fc.Arbitrary<Operation>[] = [
   operation("interests load", [fc.subarray([1, 2])], ({ interests }, shards) => interests.load(shards)),
 
   operation("session save", [session, worker, text], ({ sessions }, id, worker, user) =>
-    sessions.save({ id, worker, user, accessSession: "1", intents: 1, guilds: [], changes: {}, spans: [] }),
+    sessions.save({ id, worker, user, accessSession: "1", intents: 1, guilds: ["7"], changes: [], spans: [] }),
   ),
   operation("session load", [session], ({ sessions }, id) => sessions.load(id)),
   operation("session claim", [session, worker, worker], ({ sessions }, id, from, to) => sessions.claim(id, from, to)),

@@ -1,5 +1,5 @@
 import { placeIn, type LogPlaces } from "../../cluster/delivery-log.ts"
-import type { SessionRecord } from "../../cluster/gateway-sessions.ts"
+import type { SessionRecord } from "../../cluster/session-record.ts"
 import type { AccessSession } from "../../cluster/tokens.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { resumed, type Resume } from "../../contract/core/gateway.ts"
@@ -23,7 +23,7 @@ import {
   type ReplaySegment,
   type Span,
 } from "../state/log-spans.ts"
-import { knownAt, newSession, type Connection, type GuildChange, type Session } from "../state/session.ts"
+import { knownAt, newSession, type Connection, type Session } from "../state/session.ts"
 import { HeldHomes } from "./held-homes.ts"
 import type { UserLookup } from "./identify.ts"
 import type { SessionClaims } from "./session-claims.ts"
@@ -94,7 +94,7 @@ export class Restore {
     const held = new HeldHomes(homes)
     let session: Session | undefined
     try {
-      const logs = await this.#joinLogs(record.spans as readonly Span[], request.seq)
+      const logs = await this.#joinLogs(record.spans, request.seq)
       const state = await this.#holdHomes(held, access.user_id)
       const built = await this.#build(connection, plan, logs, state)
       if (connection.closed) throw new ClientDisconnected()
@@ -169,7 +169,7 @@ export class Restore {
     { cuts, places }: HeldState,
   ): Promise<Session> {
     const { self, peerLogs, sessions, lastPosition, users, clock } = this.#options
-    const spans = record.spans as readonly Span[]
+    const spans = record.spans
     const notBefore = (await lastPosition()) ?? 0
     // A session that goes live stands at the last reserved position.
     const own: Span = {
@@ -203,7 +203,7 @@ export class Restore {
         cuts,
         hidden: joinsIn(peerSlices),
         voice: (record.voice as Session["voice"] | null) ?? undefined,
-        changes: record.changes as readonly GuildChange[],
+        changes: record.changes,
       },
       clock.monotonic(),
     )
@@ -228,7 +228,7 @@ export class Restore {
    */
   async #confirm(connection: Connection, { record, request }: Plan, session: Session): Promise<Frame[]> {
     const { subscriptions, sessions, claims, tokens } = this.#options
-    const known = knownAt(request.seq, record.guilds, record.changes as readonly GuildChange[])
+    const known = knownAt(request.seq, record.guilds, record.changes)
     const [differences, still] = await Promise.all([
       this.#differences(session, record, known, request.seq),
       tokens.accessOf(connection, request),
@@ -259,7 +259,7 @@ export class Restore {
       noteChange(session, { server, s, isMember, isEarly: true })
       if (subscriptions.hearsOf(session, guildCreate.name)) told.push([name, JSON.stringify(d)])
     }
-    const isBack = joinedSince(record.spans as readonly Span[], session, seq)
+    const isBack = joinedSince(record.spans, session, seq)
     for (const server of known)
       if (!session.guilds.has(server) || isBack(server))
         tell(false, server, { id: server, server_id: server, guild_id: server })

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import type { SessionRecord } from "../../cluster/gateway-sessions.ts"
+import type { SessionRecord } from "../../cluster/session-record.ts"
 import type { AccessSession } from "../../cluster/tokens.ts"
 import { systemClock } from "../../std/system-clock.ts"
 import { NotResumable, SessionClaims, type SessionClaimsOptions } from "./session-claims.ts"

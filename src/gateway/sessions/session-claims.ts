@@ -1,5 +1,6 @@
 import { WorkerGone, type Bus } from "../../cluster/bus.ts"
-import type { GatewaySessions, SessionRecord } from "../../cluster/gateway-sessions.ts"
+import type { GatewaySessions } from "../../cluster/gateway-sessions.ts"
+import type { SessionRecord } from "../../cluster/session-record.ts"
 import type { AccessSession } from "../../cluster/tokens.ts"
 import { Failure } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
@@ -105,7 +106,7 @@ export class SessionClaims {
       // that had it takes the user's events no more.
       if (record.accessSession !== access.session_id && !(await known(record.accessSession)))
         throw new NotResumable("signed out")
-      await this.#requireReach(record.spans as readonly Span[], seq)
+      await this.#requireReach(record.spans, seq)
       if (await records.claim(id, record.worker, self)) return record
     }
     throw new FrameRefused("try_again_later")

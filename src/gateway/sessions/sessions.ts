@@ -1,4 +1,5 @@
-import type { GatewaySessions, SessionRecord } from "../../cluster/gateway-sessions.ts"
+import type { GatewaySessions } from "../../cluster/gateway-sessions.ts"
+import type { SessionRecord } from "../../cluster/session-record.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { guildCreate } from "../../contract/communities/servers.ts"
 import type { Clock } from "../../std/clock.ts"
