@@ -220,6 +220,11 @@ export const clusterConfig = {
     connections: { openedPerAddress: 2_000, requestsPerAddress: 500 },
     /** Pages of the documentation and their files that an address may ask of one worker: so many at once, and as many a minute. */
     pages: { requestsPerMinute: 240 },
+    /**
+     * Leases on rate limits: a worker takes up to so many requests of one user and route from their buckets in one call into Redis, and lets
+     * them in within `leaseMs` without asking again. 0 in either: every request asks. It remembers how often the users of so many buckets ask.
+     */
+    limits: { leaseTokens: 16, leaseMs: 1_000, maxLeases: 20_000 },
     /** A password is hashed in this time after it was asked for, or not at all; the rest of the answer has to be in time, too. */
     hashTimeoutMs: 3_000,
     /** From the whole request to its answer, whatever it waits for; after that it is refused as "not now". */

@@ -262,6 +262,14 @@ const boundNotes: DeepNotes<Bounds> = {
       ),
     },
     pages: { requestsPerMinute: cut("pages of an address in a minute, on each worker", "refused: `rate_limited`") },
+    limits: {
+      leaseTokens: cut(
+        "requests of a user and route that a worker takes from the buckets at once",
+        "it asks Redis again",
+      ),
+      leaseMs: timeout("what was not used of them goes back"),
+      maxLeases: cut("users and routes of which a worker takes several at once", "the requests of others ask Redis"),
+    },
     hashTimeoutMs: timeout(),
     answerTimeoutMs: timeout(),
   },

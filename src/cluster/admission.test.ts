@@ -6,9 +6,12 @@ import { createAdmission, routeBucket, type Admitted } from "./admission.ts"
 import { redisKeys } from "./keys.ts"
 import { openRedis } from "./redis.ts"
 import { createTokens, hashSecret, newSecret, type AccessSession } from "./tokens.ts"
+import { systemClock } from "../std/system-clock.ts"
 import { ordinary } from "../../tests/kit/ordinary-session.ts"
 
 const redis = openRedis(inject("redis"), "admission test", () => {})
+// Each admission listens for another Redis.
+redis.setMaxListeners(0)
 beforeAll(() => redis.connect())
 afterAll(() => redis.quit())
 
@@ -16,6 +19,9 @@ const bypassSecret = "bypass-".repeat(5)
 const plenty: RateLimit = { requests: 100_000, seconds: 60, burst: 0, algorithm: "sliding", scope: "user" }
 const unlimited = { global: { ...plenty, algorithm: "token" as const }, user: plenty, ip: plenty }
 const bucketOf = (limit: Partial<RateLimit>) => routeBucket({ ...plenty, scope: "route", ...limit }, "GET /things")
+
+/** Whatever they test, it holds with leases, too. */
+const leases = { leaseTokens: 16, leaseMs: 1_000, maxLeases: 1_000, clock: systemClock, isServing: () => true }
 
 let keys: ReturnType<typeof redisKeys>
 let stored: Map<string, AccessSession>
@@ -31,7 +37,7 @@ beforeEach(() => {
 const tokensOf = (load = async (id: string) => (loads++, stored.get(id))) =>
   createTokens({ redis, keys, load, clock: () => now })
 const admissionOf = (common: RateLimits["common"] = unlimited, enabled = true, tokens = tokensOf()) =>
-  createAdmission({ redis, keys, tokens, enabled, limits: { common, routes: new Map() }, bypassSecret })
+  createAdmission({ redis, keys, tokens, enabled, limits: { common, routes: new Map() }, bypassSecret, leases })
 
 function session(facts: Partial<AccessSession> = {}): { token: string; session: AccessSession } {
   const secret = newSecret()
@@ -49,7 +55,7 @@ const from = (token: string | null | undefined, more: { bucket?: ReturnType<type
 }) // prettier-ignore
 const figuresOf = (admitted: Admitted) => ("figures" in admitted ? admitted.figures! : undefined)!
 
-test("a session is loaded once, then admitted in one round trip with all its facts", async () => {
+test("a session is loaded once, then found and admitted in two commands with all its facts", async () => {
   const admission = admissionOf()
   const { token, session: known } = session()
   const first = await admission.admit(from(token))
@@ -62,7 +68,7 @@ test("a session is loaded once, then admitted in one round trip with all its fac
   })
   const sent = vi.spyOn(redis, "sendCommand")
   await admission.admit(from(token, { bucket: bucketOf({}) }))
-  expect(sent).toHaveBeenCalledTimes(1)
+  expect(sent).toHaveBeenCalledTimes(2)
   expect(loads).toBe(1)
   sent.mockRestore()
 })
@@ -125,7 +131,7 @@ test("activity is due once in 60 seconds, and one asker is told", async () => {
   for (const enabled of [true, false]) {
     const { token } = session({ last_activity: Math.floor(now / 1000) - 61 })
     const admission = admissionOf(unlimited, enabled)
-    const answers = await Promise.all(Array.from({ length: 5 }, () => admission.admit(from(token))))
+    const answers = await Promise.all(Array.from({ length: 5 }, async () => admission.admit(from(token))))
     expect(answers.filter(answer => answer.verdict === "ok" && answer.touch)).toHaveLength(1)
     expect(answers.every(answer => answer.verdict === "ok")).toBe(true)
   }
@@ -135,7 +141,7 @@ test.each(["token", "sliding", "fixed"] as const)(
   "a %s bucket lets requests + burst through, then says how long to wait",
   async algorithm => {
     const admission = admissionOf()
-    const bucket = bucketOf({ algorithm, requests: 3, burst: 2, seconds: 0.4 })
+    const bucket = bucketOf({ algorithm, requests: 3, burst: 2, seconds: 1 })
     const { token } = session()
     const remaining = []
     for (let i = 0; i < 5; i++) remaining.push(figuresOf(await admission.admit(from(token, { bucket }))).remaining)
@@ -145,13 +151,13 @@ test.each(["token", "sliding", "fixed"] as const)(
     expect(refused).toMatchObject({ verdict: "limited", figures: { scope: "route", limit: 5, remaining: 0 } })
     const { resetAfterSeconds, reset, bucket: name } = figuresOf(refused)
     expect(resetAfterSeconds).toBeGreaterThan(0)
-    expect(resetAfterSeconds).toBeLessThanOrEqual(0.4)
+    expect(resetAfterSeconds).toBeLessThanOrEqual(1)
     expect(Math.abs(reset - resetAfterSeconds - Date.now() / 1000)).toBeLessThan(1)
     expect(name).toMatch(/^[0-9a-f]{16}$/)
     // A refused request takes nothing: a caller who keeps asking gets in when the wait is over.
     const asked = Date.now()
     while ((await admission.admit(from(token, { bucket }))).verdict !== "ok")
-      expect(Date.now() - asked).toBeLessThan(1000)
+      expect(Date.now() - asked).toBeLessThan(3_000)
     expect(Date.now() - asked).toBeLessThan(resetAfterSeconds * 1000 + 300)
   },
 )
@@ -254,7 +260,7 @@ test("100 failed token checks of one address in 60 seconds, then 429 and few loo
   expect((await admission.admit(from(never.token))).verdict).toBe("ok")
   // A flood of strange tokens costs few looks, and a caller who waits as told is let in.
   const startedAt = performance.now()
-  const flood = await Promise.all(Array.from({ length: 200 }, () => admission.admit(from(`55.${newSecret()}`))))
+  const flood = await Promise.all(Array.from({ length: 200 }, async () => admission.admit(from(`55.${newSecret()}`))))
   const seconds = (performance.now() - startedAt) / 1000
   expect(new Set(flood.map(({ verdict }) => verdict))).toEqual(new Set(["failed"]))
   expect(loads).toBeLessThanOrEqual(before + 52 + 10 + Math.ceil(10 * seconds))
@@ -285,7 +291,9 @@ test("P16: an IPv6 /56 and /48 have limits of their own, for callers without a s
   const admission = admissionOf({ ...unlimited, ip: { ...plenty, requests: 3, burst: 1 } })
   const bucket = bucketOf({ requests: 1, algorithm: "fixed", caps: [{ requests: 30, seconds: 3600 }] })
   const admitted = async (addresses: readonly string[], more: Parameters<typeof from>[1] = {}) => {
-    const answers = await Promise.all(addresses.map(address => admission.admit(from(undefined, { address, ...more }))))
+    const answers = await Promise.all(
+      addresses.map(async address => admission.admit(from(undefined, { address, ...more }))),
+    )
     return answers.filter(({ verdict }) => verdict === "ok").length
   }
   const times = (count: number, address: string) => Array<string>(count).fill(address)
@@ -318,7 +326,7 @@ test("P16: failed tokens from many /64 of a /48 are too many together, and look 
   expect(await admission.isFailedTooOften("2001:db8:6:1::/64")).toBe(false)
   const fresh = Array.from({ length: 1_000 }, (_, i) => `2001:db8:5:${(0x4040 + i).toString(16)}::/64`)
   const startedAt = performance.now()
-  const flood = await Promise.all(fresh.map(address => admission.admit(from(`55.${newSecret()}`, { address }))))
+  const flood = await Promise.all(fresh.map(async address => admission.admit(from(`55.${newSecret()}`, { address }))))
   const seconds = (performance.now() - startedAt) / 1000
   expect(new Set(flood.map(({ verdict }) => verdict))).toEqual(new Set(["failed"]))
   expect(loads).toBeLessThanOrEqual(160 + Math.ceil(160 * seconds))
@@ -405,9 +413,9 @@ test("a cap counts beside its bucket, is scaled with it, and takes nothing when 
   const admission = admissionOf()
   const { token } = session()
   const bucket = bucketOf({ requests: 3, seconds: 0.2, algorithm: "sliding", caps: [{ requests: 4, seconds: 100 }] })
-  const verdicts = []
-  for (let i = 0; i < 10; i++) verdicts.push((await admission.admit(from(token, { bucket }))).verdict)
-  expect(verdicts.filter(verdict => verdict === "ok")).toHaveLength(3)
+  // At once: on a slow machine ten in a row take longer than the window.
+  const rush = await Promise.all(Array.from({ length: 10 }, async () => admission.admit(from(token, { bucket }))))
+  expect(rush.filter(({ verdict }) => verdict === "ok")).toHaveLength(3)
   const admitted = async () => (await admission.admit(from(token, { bucket }))).verdict === "ok"
   await expect.poll(admitted, { interval: 20 }).toBe(true)
   const capped = await admission.admit(from(token, { bucket }))

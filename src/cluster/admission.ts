@@ -1,21 +1,17 @@
 import { hash, timingSafeEqual } from "node:crypto"
-import { readFileSync } from "node:fs"
 import { unavailable } from "../contract/core/errors.ts"
-import {
-  defaultRateLimits,
-  failedTokenLimit,
-  labelOf,
-  widerPrefixes,
-  type RateLimit,
-  type RateLimits,
-} from "../contract/core/limits.ts"
+import { defaultRateLimits, labelOf, type RateLimit, type RateLimits } from "../contract/core/limits.ts"
 import type { Route } from "../contract/core/registry.ts"
 import { isAdministrator } from "../domain/accounts/accounts.ts"
-import { prefix48 } from "../domain/core/client-address.ts"
 import { limitPercent } from "../domain/accounts/tiers.ts"
+import type { Metrics } from "../observability/metrics.ts"
 import { inBatches } from "../std/batches.ts"
+import type { Clock } from "../std/clock.ts"
+import { capsOf, openBuckets, windowOf, type BucketAnswer, type BucketQuestion } from "./bucket-calls.ts"
 import type { RedisKeys } from "./keys.ts"
+import { Leases, type Lease, type LeaseBounds } from "./leases.ts"
 import { getEach, type Redis } from "./redis.ts"
+import { onNewReplication } from "./replication.ts"
 import {
   barredUntil,
   isSameClient,
@@ -23,6 +19,7 @@ import {
   orUnavailable,
   type AccessSession,
   type CachedSession,
+  type PresentedToken,
   type Tokens,
 } from "./tokens.ts"
 
@@ -34,6 +31,8 @@ export interface RouteBucket {
   readonly name: string
   /** "algorithm requests burst window scope", and " requests:window" for each cap. */
   readonly text: string
+  /** Whether a worker may take more than one request at once from it. */
+  readonly isLent: boolean
 }
 
 /** `label`: see `labelOf`. */
@@ -42,9 +41,11 @@ export const routeBucket = (limit: RateLimit, label: string): RouteBucket => ({
   byResource: limit.scope === "resource" || limit.scope === "webhook",
   name: `:r:${label}`,
   text: [limit.algorithm, limit.requests, limit.burst, windowOf(limit), limit.scope, ...capsOf(limit)].join(" "),
+  isLent: isLent(limit),
 })
-const windowOf = ({ seconds }: { readonly seconds: number }) => Math.round(seconds * 1000)
-const capsOf = ({ caps = [] }: RateLimit) => caps.map(cap => `${cap.requests}:${windowOf(cap)}`)
+
+/** What has caps or belongs to everybody is counted one by one. */
+const isLent = ({ caps = [], scope }: RateLimit): boolean => caps.length === 0 && scope !== "webhook"
 
 /** State of one bucket, for the headers. Times are seconds. */
 export interface BucketFigures {
@@ -100,63 +101,69 @@ export interface AdmissionOptions {
   limits?: RateLimits
   /** A caller who sends it is not limited. */
   bypassSecret?: string | undefined
+  /** Left out, every request asks Redis. */
+  leases?: LeaseBounds & {
+    readonly clock: Pick<Clock, "monotonic" | "every">
+    /** Whether this worker is within its lease as a member. */
+    readonly isServing: () => boolean
+  }
+  metrics?: Metrics
 }
 
-interface Question {
-  readonly sessionKey: string
-  readonly who: string
-  readonly request: AdmissionRequest
-}
+type Found = AccessSession | "revoked" | "expired"
+type FailedToken = "malformed" | "unknown" | "revoked" | "expired"
+type LetIn = Extract<Admitted, { readonly verdict: "ok" }>
 
-type Limits = RateLimits["common"]
-type Put = (questions: readonly Question[]) => Promise<readonly Answer[]>
-
-/** Looks into the database for tokens of an address from which too many failed. */
-const looksWhenFailed = { requests: 10, seconds: 1 }
-
-/** Requests in one call of the script: few enough that Redis serves others soon. */
-const most = 64
+/** Sessions in one command. */
+const most = 256
+/** `last_activity` is that old when it is due. */
+const touchEverySeconds = 60
 
 /**
- * Lets requests in: one Redis round trip, shared by the requests of one turn of the event loop, says whose token it is
- * and whether the global, the user's or address's, and the route's bucket allow the request. A session that is not cached
- * costs one look into the database and a second trip. On a Redis Cluster it is two trips, slot by slot.
+ * Lets requests in. First it is known whose token it is: that costs one command, shared by the requests of one turn of the event
+ * loop, and a look into the database for a session that is not cached. Then the global, the user's or address's, and the
+ * route's bucket are asked, in one call of a script, unless a lease lets the request in (`Leases`).
  */
 export function createAdmission(options: AdmissionOptions) {
-  const { redis, keys, tokens, enabled, limits = defaultRateLimits, bypassSecret } = options
+  const { redis, tokens, enabled, limits = defaultRateLimits, bypassSecret } = options
   const secret = bypassSecret === undefined ? undefined : digestOf(bypassSecret)
-  const nobody = keys.accessSession("0")
-  const prefix = keys.bucket("")
-  redis.defineCommand("count-failed", {
-    lua: scriptText("count-failed", limits.common, redis.isCluster),
-    numberOfKeys: 1,
-  })
-  const scripts = redis as unknown as { "count-failed"(key: string, ...args: string[]): Promise<number> }
-  const put = inBatches<Question, Answer>(
-    redis.isCluster
-      ? askBySlot({ redis, prefix, limits: limits.common, tokens })
-      : askInOneScript({ redis, prefix, limits: limits.common }),
-    most,
-  )
-  const ask = (request: AdmissionRequest, sessionKey: string, who: string): Promise<Answer> =>
-    put({ sessionKey, who, request })
+  const read = inBatches<string, string | null>(asked => orUnavailable(getEach(redis, asked)), most)
+  const asking = createAsking(options, limits)
 
-  async function admitToken(request: AdmissionRequest, token: string): Promise<Admitted> {
-    const presented = tokens.present(token)
-    if (typeof presented === "string") {
-      const answer = await ask(request, nobody, "!")
-      return answer.verdict === "revoked"
-        ? { verdict: presented, figures: figuresOf(answer, request) }
-        : conclude(answer, request)
-    }
-    let answer = await ask(request, tokens.keyOf(presented.session_id), presented.token_hash)
+  function admitSession(session: AccessSession, request: AdmissionRequest): Admitted | Promise<Admitted> {
+    const { fingerprint } = request
+    if (fingerprint !== undefined && !isSameClient(session, fingerprint)) return asking.failed("revoked", request)
+    const nowMs = Date.now()
+    // The HTTP server says what bars the account; until then only the address has paid.
+    if (barredUntil(session) * 1000 > nowMs) return asking.byAddress("barred", request, session)
+    const admitted = isAdministrator(session.permissions ?? [])
+      ? letIn(session, bypassFigures(nowMs))
+      : asking.bySession(session, request)
+    if (nowMs - session.last_activity * 1000 < touchEverySeconds * 1000) return admitted
+    return touched(session, admitted)
+  }
+
+  async function touched(session: AccessSession, admitted: Admitted | Promise<Admitted>): Promise<Admitted> {
+    const answer = await admitted
+    return answer.verdict === "ok" ? { ...answer, touch: await tokens.touch(session) } : answer
+  }
+
+  /** Undefined: it is not cached. */
+  async function findCached({ session_id, token_hash }: PresentedToken): Promise<Found | undefined> {
+    const value = await read(tokens.keyOf(session_id))
+    return value === null ? undefined : tokens.judge(value, token_hash)
+  }
+
+  async function admitToken(presented: PresentedToken, request: AdmissionRequest): Promise<Admitted> {
+    let found = await findCached(presented)
     // A session may be renewed between its being cached and the next look.
-    for (let looks = 0; answer.verdict === "miss"; looks++) {
+    for (let looks = 0; found === undefined; looks++) {
       if (looks === maxLooks) throw unavailable("session cache loses its entry")
-      const found = await tokens.fill(presented.session_id)
-      answer = await ask(request, tokens.keyOf(presented.session_id), found ? presented.token_hash : "!")
+      const refused = await asking.look(request)
+      if (refused) return refused
+      found = (await tokens.fill(presented.session_id)) ? await findCached(presented) : "revoked"
     }
-    return conclude(answer, request)
+    return typeof found === "string" ? asking.failed(found, request) : admitSession(found, request)
   }
 
   async function admitFreely({ token, fingerprint }: AdmissionRequest): Promise<AdmittedFreely> {
@@ -172,6 +179,10 @@ export function createAdmission(options: AdmissionOptions) {
   }
 
   const knows = (bypass: string) => secret !== undefined && timingSafeEqual(digestOf(bypass), secret)
+  const admitBypassing = async (request: AdmissionRequest): Promise<Admitted> => ({
+    ...(await admitFreely(request)),
+    figures: bypassFigures(Date.now()),
+  })
 
   return {
     /** The bucket of a route's own, if it has one. */
@@ -182,27 +193,138 @@ export function createAdmission(options: AdmissionOptions) {
       return limit && routeBucket(limit, label)
     },
 
-    async admit(request: AdmissionRequest): Promise<Admitted> {
+    /** No promise where nobody has to be asked. */
+    admit(request: AdmissionRequest): Admitted | Promise<Admitted> {
       if (!enabled) return admitFreely(request)
-      if (request.bypass !== undefined && knows(request.bypass))
-        return { ...(await admitFreely(request)), figures: bypassFigures(Date.now()) }
-      if (typeof request.token === "string") return admitToken(request, request.token)
-      return conclude(await ask(request, nobody, request.token === null ? "-" : ""), request)
+      if (request.bypass !== undefined && knows(request.bypass)) return admitBypassing(request)
+      const { token } = request
+      if (typeof token !== "string") return asking.byAddress(token === null ? "anonymous" : "ok", request)
+      const presented = tokens.present(token)
+      return typeof presented === "string" ? asking.failed(presented, request) : admitToken(presented, request)
     },
 
     /** Counts a token that failed elsewhere than at `admit`; true: there were too many from that address already. */
-    async isFailedTooOften(address: string): Promise<boolean> {
-      if (!enabled) return false
-      return (
-        (await orUnavailable(
-          scripts["count-failed"](`${prefix}failed:{${slotOf(`ip:${address}`)}}`, prefix, address),
-        )) === 1
-      )
-    },
+    isFailedTooOften: async (address: string): Promise<boolean> => enabled && (await asking.countFailed(address)) === 1,
   }
 }
 
 export type Admission = ReturnType<typeof createAdmission>
+
+/** Asks the buckets, or the leases on them. */
+function createAsking({ redis, keys, leases: leasing, metrics }: AdmissionOptions, { common }: RateLimits) {
+  const buckets = openBuckets(redis, keys.bucket(""), common, leasing ? Leases.msInRedis(leasing) : 0)
+  const leases =
+    leasing && leasing.leaseTokens > 1 && leasing.leaseMs > 0 && isLent(common.global) && isLent(common.user)
+      ? new Leases({ bounds: leasing, ...leasing, ask: buckets.ask })
+      : undefined
+  if (leases) {
+    onNewReplication(redis, () => leases.drop()) // LEASE3
+    metrics?.http.leasedRequests.from(() => leases.held)
+  }
+
+  async function askForAddress(kind: string, request: AdmissionRequest): Promise<BucketAnswer> {
+    const question = questionOf(kind, request)
+    if (!redis.isCluster || kind !== "ok" || request.bucket?.scope !== "webhook") return buckets.ask(question)
+    // There the webhook's bucket is in another slot than its caller's.
+    const answer = await buckets.ask({ ...question, kind: "caller" })
+    if (answer.verdict !== "ok") return answer
+    return buckets.ask({ ...question, kind: "webhook", caller: `webhook:${request.resource}` })
+  }
+
+  async function byAddress(kind: string, request: AdmissionRequest, barred?: AccessSession): Promise<Admitted> {
+    const answer = await askForAddress(kind, request)
+    const scope = scopeOf(answer, "ip", request)
+    const figures = figuresOf(answer, scope, bucketName(answer, scope, `ip:${request.address}`, request))
+    switch (answer.verdict) {
+      case "ok":
+      case "barred":
+        metrics?.http.admitted.redis.inc()
+        return { verdict: "ok", caller: barred, touch: false, figures }
+      case "anonymous":
+      case "malformed":
+      case "unknown":
+      case "revoked":
+      case "expired":
+      case "limited":
+      case "failed":
+        return { verdict: answer.verdict, figures }
+      default:
+        throw new Error(`admit.lua answered ${answer.verdict}`)
+    }
+  }
+
+  async function askForSession(
+    session: AccessSession,
+    request: AdmissionRequest,
+    lease: Lease | undefined,
+  ): Promise<Admitted> {
+    const answer = await (lease ? leases!.ask(lease) : buckets.ask(questionOf("ok", request, session)))
+    if (!answer) return byLease(session, request, lease!, leasing!.clock.monotonic())
+    const scope = scopeOf(answer, "user", request)
+    const name = lease?.names[answer.bucket] ?? bucketName(answer, scope, `u:${session.user_id}`, request)
+    if (lease) lease.names[answer.bucket] = name
+    const figures = figuresOf(answer, scope, name)
+    if (answer.verdict !== "ok") return { verdict: "limited", figures }
+    metrics?.http.admitted.redis.inc()
+    return letIn(session, figures)
+  }
+
+  /** What is told of a request that a lease has let in. */
+  function byLease(session: AccessSession, request: AdmissionRequest, lease: Lease, now: number): LetIn {
+    const said = lease.said!
+    const passedMs = now - lease.askedAt
+    const waitMs = Math.max(0, said.waitMs - passedMs)
+    const scope = scopeOf(said, "user", request)
+    metrics?.http.admitted.lease.inc()
+    return letIn(session, {
+      scope,
+      limit: said.limit,
+      remaining: said.remaining - (lease.count - lease.unspent),
+      reset: (said.nowMs + passedMs + waitMs) / 1000,
+      resetAfterSeconds: waitMs / 1000,
+      bucket: (lease.names[said.bucket] ??= bucketName(said, scope, `u:${session.user_id}`, request)),
+    })
+  }
+
+  return {
+    byAddress,
+
+    /** A token that is not good counts for its address. */
+    failed: (why: FailedToken, request: AdmissionRequest) => byAddress(why, request),
+
+    bySession(session: AccessSession, request: AdmissionRequest): Admitted | Promise<Admitted> {
+      const { bucket, address } = request
+      if (!leases || bucket?.isLent === false) return askForSession(session, request, undefined)
+      const lease = leases.of(
+        session.user_id,
+        limitPercent(session.tier, session.bot),
+        bucket?.text ?? "",
+        bucket ? nameOf(bucket, request) : "",
+        bucket?.scope === "ip" ? address : "",
+      )
+      if (!lease) return askForSession(session, request, undefined)
+      const now = leasing!.clock.monotonic()
+      return leases.spend(lease, now) ? byLease(session, request, lease, now) : askForSession(session, request, lease)
+    },
+
+    /** A session has to be loaded: the refusal where an address has brought too many tokens that failed. */
+    async look(request: AdmissionRequest): Promise<Admitted | undefined> {
+      const answer = await buckets.ask(questionOf("miss", request))
+      if (answer.verdict === "miss") return undefined
+      const name = bucketName(answer, "ip", `ip:${request.address}`, request)
+      return { verdict: "failed", figures: figuresOf(answer, "ip", name) }
+    },
+
+    countFailed: buckets.countFailed,
+  }
+}
+
+const letIn = (caller: AccessSession, figures: BucketFigures): LetIn => ({
+  verdict: "ok",
+  caller,
+  touch: false,
+  figures,
+})
 
 const digestOf = (text: string) => hash("sha256", text, "buffer")
 
@@ -216,203 +338,40 @@ const bypassFigures = (nowMs: number): BucketFigures => ({
   bucket: "bypass",
 })
 
-/** On a Redis Cluster the buckets of a whole IPv6 /48 are in one slot, so that one script can look at those of the /48, too. */
-const slotOf = (caller: string): string =>
-  caller.startsWith("ip:") ? `ip:${prefix48(caller.slice(3)) ?? caller.slice(3)}` : caller
+const questionOf = (kind: string, request: AdmissionRequest, session?: AccessSession): BucketQuestion => ({
+  kind,
+  caller: session ? `u:${session.user_id}` : `ip:${request.address}`,
+  percent: session ? limitPercent(session.tier, session.bot) : 100,
+  address: request.address,
+  bucket: request.bucket?.text ?? "",
+  name: request.bucket ? nameOf(request.bucket, request) : "",
+  more: 0,
+})
 
-interface BucketScripts {
-  readonly redis: Redis
-  readonly prefix: string
-  readonly limits: Limits
-}
-
-/** One Redis: one script finds the sessions and takes from the buckets, for all at once. */
-function askInOneScript({ redis, prefix, limits }: BucketScripts): Put {
-  redis.defineCommand("admit", { lua: scriptText("admit", limits, false) })
-  const scripts = redis as unknown as { admit(keys: number, ...args: string[]): Promise<string[]> }
-  return async questions => {
-    const args: string[] = []
-    for (const { sessionKey } of questions) args.push(sessionKey)
-    args.push(prefix)
-    for (const { who, request } of questions)
-      args.push(request.address, who, request.fingerprint ?? "", ...bucketOf(request))
-    return (await orUnavailable(scripts.admit(questions.length, ...args))).map(parseAnswer)
-  }
-}
-
-/**
- * A Redis Cluster: the sessions first, each in its slot; then, by caller, their buckets, which are in one slot. Between the
- * two a session may end: as when the request had come a moment before.
- */
-function askBySlot({ redis, prefix, limits, tokens }: BucketScripts & { readonly tokens: Tokens }): Put {
-  redis.defineCommand("admit-caller", { lua: scriptText("admit-caller", limits, true), numberOfKeys: 1 })
-  const scripts = redis as unknown as { "admit-caller"(key: string, ...args: string[]): Promise<string[]> }
-
-  function found({ who, request: { address, fingerprint } }: Question, value: string | null) {
-    const anybody = { caller: `ip:${address}`, session: undefined }
-    if (who === "") return { ...anybody, verdict: "ok" }
-    if (who === "-") return { ...anybody, verdict: "anonymous" }
-    if (who !== "!" && value === null) return { ...anybody, verdict: "miss" }
-    const session = who === "!" ? "revoked" : tokens.judge(value, who)
-    if (typeof session === "string") return { ...anybody, verdict: session }
-    if (fingerprint !== undefined && !isSameClient(session, fingerprint)) return { ...anybody, verdict: "revoked" }
-    if (barredUntil(session) * 1000 > Date.now()) return { ...anybody, verdict: "barred", session }
-    return { verdict: "ok", caller: `u:${session.user_id}`, session }
-  }
-
-  return async questions => {
-    const asked = questions.filter(({ who }) => who.length === 64)
-    const values = await orUnavailable(getEach(redis, [...new Set(asked.map(({ sessionKey }) => sessionKey))]))
-    const byKey = new Map([...new Set(asked.map(({ sessionKey }) => sessionKey))].map((key, i) => [key, values[i]!]))
-    const facts = questions.map(question => found(question, byKey.get(question.sessionKey) ?? null))
-    const answers: Answer[] = []
-    /** Asks about the requests at these places, as those of one caller, whose buckets are in one slot. */
-    const takeFrom = async (caller: string, places: readonly number[], step?: "caller" | "webhook") => {
-      const args = places.flatMap(i => {
-        const { verdict, session } = facts[i]!
-        const { request } = questions[i]!
-        const percent = session ? limitPercent(session.tier, session.bot) : 100
-        return [step ?? verdict, String(percent), session ? textOf(session) : "", request.address, ...bucketOf(request)]
-      })
-      const key = `${prefix}caller:{${slotOf(caller)}}`
-      const texts = await orUnavailable(scripts["admit-caller"](key, prefix, caller, ...args))
-      for (const [n, i] of places.entries()) answers[i] = parseAnswer(texts[n]!)
-    }
-    const takeFromEach = async (whose: (i: number) => string | undefined, step?: "caller" | "webhook") => {
-      const byCaller = new Map<string, number[]>()
-      for (const i of questions.keys()) {
-        const caller = whose(i)
-        if (caller !== undefined) byCaller.set(caller, [...(byCaller.get(caller) ?? []), i])
-      }
-      await Promise.all([...byCaller].map(([caller, places]) => takeFrom(caller, places, step)))
-    }
-    // Their route is open: the caller has no session.
-    const webhookOf = (i: number) => {
-      const { bucket, resource } = questions[i]!.request
-      return bucket?.scope === "webhook" && facts[i]!.verdict === "ok" && !facts[i]!.session
-        ? `webhook:${resource}`
-        : undefined
-    }
-
-    for (const [i, { session, verdict }] of facts.entries())
-      if (session && verdict === "ok" && isAdministrator(session.permissions ?? []))
-        answers[i] = { ...unlimited, nowMs: Date.now(), session: callerOf(session) }
-    await Promise.all([
-      takeFromEach(i => (answers[i] || webhookOf(i) ? undefined : facts[i]!.caller)),
-      takeFromEach(i => webhookOf(i) && facts[i]!.caller, "caller"),
-    ])
-    await takeFromEach(i => (answers[i]!.verdict === "ok" ? webhookOf(i) : undefined), "webhook")
-    for (const [i, answer] of answers.entries()) {
-      const { session } = facts[i]!
-      if (session && answer.verdict === "ok") answer.touch = await tokens.touch(session)
-    }
-    return answers
-  }
-}
-
-function callerOf(session: AccessSession): Caller {
-  const { token_hash: _, last_activity: __, ...told } = session
-  return told
-}
-const textOf = (session: AccessSession): string => JSON.stringify(callerOf(session))
-
-/** The script beside this file, behind what it has in common with the other one and the limits that every request meets. */
-function scriptText(name: string, limits: Limits, isCluster: boolean): string {
-  const [shared, own] = ["buckets", name].map(file =>
-    readFileSync(new URL(`./lua/${file}.lua`, import.meta.url), "utf8"),
-  )
-  return [constants(limits), `local is_cluster = ${isCluster}`, shared, own].join("\n")
-}
-
-/** The text of a request's own bucket, and the rest of its name. */
-const bucketOf = (request: AdmissionRequest): [text: string, name: string] =>
-  request.bucket ? [request.bucket.text, nameOf(request.bucket, request)] : ["", ""]
-
+/** The rest of a bucket's name. */
 const nameOf = (bucket: RouteBucket, request: AdmissionRequest) =>
   bucket.byResource ? `${bucket.name}:res:${request.resource}` : bucket.name
 
-interface Answer {
-  verdict: string
-  bucket: number
-  limit: number
-  remaining: number
-  waitMs: number
-  nowMs: number
-  touch: boolean
-  /** Of `ok` and `barred`. */
-  session: Caller | undefined
+const scopeOf = ({ bucket }: BucketAnswer, own: "user" | "ip", request: AdmissionRequest): BucketFigures["scope"] =>
+  bucket === 0 ? "global" : bucket === 1 ? own : request.bucket!.scope
+
+/** What stands for a bucket. */
+function bucketName(
+  { bucket, verdict }: BucketAnswer,
+  scope: BucketFigures["scope"],
+  caller: string,
+  request: AdmissionRequest,
+): string {
+  const name = verdict === "failed" ? ":failed" : bucket === 2 ? nameOf(request.bucket!, request) : ""
+  const holder = scope === "ip" ? `ip:${request.address}` : scope === "webhook" ? "" : caller
+  return hash("sha256", `${scope}:${holder}${name}`, "hex").slice(0, 16)
 }
 
-/** Of an administrator. */
-const unlimited = { verdict: "ok", bucket: 3, limit: 0, remaining: 0, waitMs: 0, touch: false } as const
-
-function parseAnswer(text: string): Answer {
-  let from = 0
-  const next = () => {
-    const to = text.indexOf(" ", from)
-    const part = text.slice(from, to)
-    from = to + 1
-    return part
-  }
-  return {
-    verdict: next(),
-    bucket: Number(next()),
-    limit: Number(next()),
-    remaining: Number(next()),
-    waitMs: Number(next()),
-    nowMs: Number(next()),
-    touch: next() === "1",
-    session: from < text.length ? (JSON.parse(text.slice(from)) as Caller) : undefined,
-  }
-}
-
-function conclude(answer: Answer, request: AdmissionRequest): Admitted {
-  switch (answer.verdict) {
-    // An account that is kept out is still somebody: the HTTP server says what bars it.
-    case "ok":
-    case "barred":
-      return { verdict: "ok", caller: answer.session, touch: answer.touch, figures: figuresOf(answer, request) }
-    case "limited":
-    case "anonymous":
-    case "revoked":
-    case "expired":
-      return { verdict: answer.verdict, figures: figuresOf(answer, request) }
-    case "failed":
-      return { verdict: "failed", figures: figuresOf(answer, request) }
-    default:
-      throw new Error(`admit.lua answered ${answer.verdict}`)
-  }
-}
-
-function figuresOf(answer: Answer, request: AdmissionRequest): BucketFigures {
-  if (answer.bucket === 3) return bypassFigures(answer.nowMs)
-  const session = answer.verdict === "barred" ? undefined : answer.session
-  const caller = session ? `u:${session.user_id}` : `ip:${request.address}`
-  const own = session ? "user" : "ip"
-  const scope = answer.bucket === 0 ? "global" : answer.bucket === 1 ? own : request.bucket!.scope
-  const name = answer.verdict === "failed" ? ":failed" : answer.bucket === 2 ? nameOf(request.bucket!, request) : ""
-  const holders: Partial<Record<typeof scope, string>> = { ip: `ip:${request.address}`, webhook: "" }
-  return {
-    scope,
-    limit: answer.limit,
-    remaining: answer.remaining,
-    reset: (answer.nowMs + answer.waitMs) / 1000,
-    resetAfterSeconds: answer.waitMs / 1000,
-    bucket: hash("sha256", `${scope}:${holders[scope] ?? caller}${name}`, "hex").slice(0, 16),
-  }
-}
-
-/** The limits that every request meets, as the script's first lines. */
-function constants(limits: Limits): string {
-  const lines = Object.entries(limits).map(
-    ([name, limit]) =>
-      `local ${name}_limit = {'${limit.algorithm}', ${limit.requests}, ${limit.burst}, ${windowOf(limit)}, '${capsOf(limit).join(" ")}'}`,
-  )
-  const { requests, seconds } = failedTokenLimit
-  return [
-    ...lines,
-    `local failed_requests, failed_window = ${requests}, ${seconds * 1000}`,
-    `local times_56, times_48 = ${widerPrefixes.times56}, ${widerPrefixes.times48}`,
-    `local looks_requests, looks_window = ${looksWhenFailed.requests}, ${windowOf(looksWhenFailed)}`,
-  ].join("\n")
-}
+const figuresOf = (answer: BucketAnswer, scope: BucketFigures["scope"], bucket: string): BucketFigures => ({
+  scope,
+  limit: answer.limit,
+  remaining: answer.remaining,
+  reset: (answer.nowMs + answer.waitMs) / 1000,
+  resetAfterSeconds: answer.waitMs / 1000,
+  bucket,
+})

@@ -84,8 +84,8 @@ const revoked = "revoked"
 export const maxLooks = 8
 
 /*
- * A cached session: `<SHA-256, 64> <last activity, 10> <expiry, 10> <percent of limits> <user id> <the rest as JSON>`.
- * admit.lua reads the first five at these places.
+ * A cached session: `<SHA-256, 64> <last activity, 10> <expiry, 10> <percent of limits> <user id> <the rest as JSON>`. Workers
+ * of the version before read the first five at these places in Redis.
  */
 const lastActivityAt = 65
 const expiryAt = 76
@@ -99,14 +99,14 @@ export const barredUntil = ({ is_deleted, locked_until }: AccountBars): number =
 function encode({ token_hash, last_activity, ...session }: AccessSession): string {
   const { tier_expires_at: _, ...rest } = session
   const percent = limitPercent(rest.tier, rest.bot)
-  // Written first, where admit.lua looks for them.
+  // Written first, where workers of the version before look for them.
   const barred_until = barredUntil(rest)
   const isFree = isAdministrator(rest.permissions)
   const text = JSON.stringify({ ...(barred_until > 0 ? { barred_until } : isFree && { bypass: true }), ...rest })
   return `${token_hash} ${tenDigits(last_activity)} ${tenDigits(rest.expires_at)} ${percent} ${rest.user_id} ${text}`
 }
 
-/** The session in an answer of admit.lua: what the cache holds as JSON. */
+/** The session as those know it who are let in. */
 export type CachedSession = Omit<AccessSession, "token_hash" | "last_activity">
 
 function decode(value: string): AccessSession {

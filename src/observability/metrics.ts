@@ -1,18 +1,16 @@
-import { monitorEventLoopDelay } from "node:perf_hooks"
+import { monitorEventLoopDelay, type IntervalHistogram } from "node:perf_hooks"
 import { getHeapStatistics } from "node:v8"
 import { Registry } from "prom-client"
 import type { ErrorCode } from "../contract/core/errors.ts"
 import { closeCodes, opcodes } from "../contract/core/gateway-codes.ts"
-import { LoopDelay } from "./loop-delay.ts"
 import { declareIn, type Counter, type Histogram } from "./instruments.ts"
 
 export interface MetricsOptions {
   /**
-   * Milliseconds between two looks at the event loop, see `LoopDelay`; the second is that of the first
-   * where it is left out.
+   * Milliseconds between two looks at the event loop: each wakes a process that would sleep, and a
+   * shorter delay is seen only now and then.
    */
   readonly loopResolutionMs?: number
-  readonly idleLoopResolutionMs?: number
   /** What looks; Node's own when left out. */
   readonly monitorLoop?: typeof monitorEventLoopDelay
 }
@@ -24,14 +22,11 @@ export interface MetricsOptions {
  * Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
  * Durations are seconds, sizes bytes.
  */
-export function createMetrics({
-  loopResolutionMs: resolutionMs = 50,
-  idleLoopResolutionMs: idleResolutionMs = resolutionMs,
-  monitorLoop = monitorEventLoopDelay,
-}: MetricsOptions = {}) {
+export function createMetrics({ loopResolutionMs = 50, monitorLoop = monitorEventLoopDelay }: MetricsOptions = {}) {
   const registry = new Registry()
   const declare = declareIn(registry)
-  const loop = new LoopDelay({ resolutionMs, idleResolutionMs, monitorLoop })
+  const loop = monitorLoop({ resolution: loopResolutionMs })
+  loop.enable()
 
   const metrics = {
     registry,
@@ -49,10 +44,10 @@ export function createMetrics({
     automod: automodMetrics(declare),
     jobs: jobsMetrics(declare),
     /** Releases the event-loop monitor. */
-    close: () => loop.stop(),
+    close: () => loop.disable(),
   }
 
-  processMetrics(declare, loop)
+  processMetrics(declare, loop, loopResolutionMs)
   return metrics
 }
 
@@ -112,6 +107,17 @@ function httpMetrics(declare: Declare) {
       "Requests refused by a rate limit, by scope of the limit",
       ["scope"],
       { most: 12 },
+    ),
+    /** `lease`: what was taken from the buckets before is left. */
+    admitted: declare.counters(
+      "starling_http_admitted_total",
+      "Requests that the rate limits let in, by who said so: a call into Redis, or a lease that a worker has",
+      "by",
+      ["redis", "lease"],
+    ),
+    leasedRequests: declare.gauge(
+      "starling_http_leased_requests",
+      "Requests that leases on rate limits let a worker let in without asking Redis. `http.limits` bounds them",
     ),
     /** What a worker does not take on beside what it has, no matter who asks. */
     overload: declare.counters(
@@ -428,17 +434,24 @@ function jobsMetrics(declare: Declare) {
   }
 }
 
-function processMetrics(declare: Declare, loop: LoopDelay) {
+function processMetrics(declare: Declare, loop: IntervalHistogram, loopResolutionMs: number) {
+  // The monitor records the time between two looks, its own pause included, and NaN before the
+  // first.
+  const delay = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - loopResolutionMs / 1e3) || 0
   const loopDelay = declare.gauges(
     "starling_event_loop_delay_seconds",
     "Delay of the event loop since the last scrape",
     "statistic",
     ["p50", "p99", "max"],
   )
-  loopDelay.p50.from(() => loop.percentile(50))
-  loopDelay.p99.from(() => loop.percentile(99))
+  loopDelay.p50.from(() => delay(loop.percentile(50)))
+  loopDelay.p99.from(() => delay(loop.percentile(99)))
   // Read last of the three, so it ends the period.
-  loopDelay.max.from(() => loop.takeMax())
+  loopDelay.max.from(() => {
+    const max = loop.count > 0 ? delay(loop.max) : 0
+    loop.reset()
+    return max
+  })
   declare.counter("starling_process_cpu_seconds_total", "User and system CPU time of the process").from(() => {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1e6

@@ -128,7 +128,7 @@ async function watchService(
 }
 
 function partsOf(
-  { config: { policy, rateLimits }, topology }: WebWorkerOptions,
+  { config: { policy, rateLimits }, topology, metrics }: WebWorkerOptions,
   connections: WebConnections,
   cluster: ClusterInside,
   service: ServerStatusWatch,
@@ -148,6 +148,8 @@ function partsOf(
       enabled: rateLimits,
       limits: policy.rate_limits,
       bypassSecret: policy.rate_limit_bypass_secret,
+      leases: { ...topology.http.limits, clock, isServing: () => cluster.membership.serving },
+      metrics,
     }),
     iceServers: (user, use) => iceServersFor(policy, { user, isInCall: use === "call", nowMs: clock.now() }, hmac),
   }

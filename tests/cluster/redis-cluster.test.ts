@@ -176,7 +176,7 @@ test("P16: an IPv6 /48 has a limit of its own, and so has each /56 in it; anothe
   const bucket = routeBucket(limit, "POST /auth/register")
   const admitted = async (net: string, count: number, step: number) => {
     const addresses = Array.from({ length: count }, (_, i) => `2001:db8:${net}:${(i * step).toString(16)}::/64`)
-    const ask = (address: string) => admission.admit({ address, token: undefined, bucket, resource: "" })
+    const ask = async (address: string) => admission.admit({ address, token: undefined, bucket, resource: "" })
     const answers = await Promise.all(addresses.map(ask))
     return answers.filter(({ verdict }) => verdict === "ok").length
   }

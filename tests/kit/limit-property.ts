@@ -7,6 +7,7 @@ import { redisKeys } from "../../src/cluster/keys.ts"
 import { openRedis } from "../../src/cluster/redis.ts"
 import { createTokens, hashSecret, newSecret, type AccessSession } from "../../src/cluster/tokens.ts"
 import type { RateLimit } from "../../src/contract/core/limits.ts"
+import { systemClock } from "../../src/std/system-clock.ts"
 import { ordinary } from "./ordinary-session.ts"
 
 const plenty: RateLimit = { requests: 10_000, seconds: 1, burst: 0, algorithm: "fixed", scope: "user" }
@@ -38,14 +39,15 @@ export async function checkLimits(redisUrl: string, runs: number): Promise<void>
   } // prettier-ignore
   const workers = connections.map(redis => {
     const tokens = createTokens({ redis, keys, load: async () => session, clock: Date.now })
-    return createAdmission({ redis, keys, tokens, enabled: true, limits })
+    const leases = { leaseTokens: 16, leaseMs: 1_000, maxLeases: 1_000, clock: systemClock, isServing: () => true }
+    return createAdmission({ redis, keys, tokens, enabled: true, limits, leases })
   })
   try {
     await fc.assert(
       fc.asyncProperty(aLimit, fc.array(aRush, { minLength: 1, maxLength: 6 }), async (limit, rushes) => {
         const bucket = routeBucket(limit, `GET /${randomUUID()}`)
         const token = limit.scope === "webhook" ? undefined : `5.${secret}`
-        const ask = (worker: number) =>
+        const ask = async (worker: number) =>
           workers[worker % 2]!.admit({ address: "192.0.2.1", token, bucket, resource: "9" })
         const answers: Admitted[][] = []
         for (const { requests, pauseMs } of rushes) {

@@ -7,8 +7,9 @@ import { shardOf } from "../../src/domain/core/snowflake.ts"
 import type { Route } from "../../src/contract/core/registry.ts"
 import { refusal } from "../kit/conformance.ts"
 import { send, type Answer } from "../kit/exchange.ts"
+import { isAllowed } from "../kit/lease-model.ts"
 import { checkLimits } from "../kit/limit-property.ts"
-import type { Worker } from "../kit/cluster.ts"
+import { gauge, type Worker } from "../kit/cluster.ts"
 import type { Endpoint } from "../kit/person.ts"
 import { closedWith, identified, open } from "../kit/raw.ts"
 import { plantedId, plantServer, sharedServer } from "../kit/seeds.ts"
@@ -296,6 +297,49 @@ test("RATE_LIMITS=off lifts every limiter", async ({ cluster }) => {
     ).toBe("revoked_token")
   const answer = await send(place!, "/api/v1/users/@me", { token: ada.token })
   expect(answer.headers.has("x-ratelimit-limit")).toBe(false)
+})
+
+test("P16: workers with leases let a user in no faster than a limit says, on all of them at full speed, whatever counts", async ({
+  cluster,
+}) => {
+  const narrow = { requests: 60, seconds: 0.5, burst: 20 }
+  const wide = { requests: 100_000, seconds: 1, algorithm: "token" }
+  const paths = {
+    sliding: "/users/@me",
+    token: "/users/@me/settings",
+    fixed: "/users/@me/unread",
+  } as const
+  const own = Object.entries(paths).map(([algorithm, path]) => [`GET ${path}`, { ...narrow, algorithm }])
+  const limits = { global: wide, user: { ...wide, requests: 9_000, algorithm: "sliding" }, ...Object.fromEntries(own) }
+  const config = { STARLING_RATE_LIMITS: JSON.stringify(limits) }
+  const workers = await cluster.boot(2, { limited: true, config })
+  const ada = await cluster.person("ada", workers[0])
+  for (const algorithm of ["sliding", "token", "fixed"] as const) {
+    const accepted: { moment: number; ends: number }[] = []
+    let refused = 0
+    const goOn = async (worker: Worker) => {
+      for (let i = 0; i < 100; i++) {
+        const answer = await send(worker, `/api/v1${paths[algorithm]}`, { token: ada.token })
+        const { limit, reset, resetAfterSeconds } = figures(answer)
+        expect(limit).toBe(80)
+        if (answer.status === 429) refused++
+        else accepted.push({ moment: (reset - resetAfterSeconds) * 1000, ends: Math.round(reset * 1000) })
+      }
+    }
+    await Promise.all(workers.flatMap(worker => [goOn(worker), goOn(worker)]))
+    expect(accepted.length).toBeGreaterThanOrEqual(60)
+    expect(accepted.length + refused).toBe(400)
+    if (algorithm === "fixed") {
+      const windows = new Map<number, number>()
+      for (const { ends } of accepted) windows.set(ends, (windows.get(ends) ?? 0) + 1)
+      expect(Math.max(...windows.values())).toBeLessThanOrEqual(80)
+    } else {
+      // Headers have whole milliseconds.
+      const told = { ...narrow, algorithm, scope: "route", ...(algorithm === "sliding" ? { seconds: 0.498 } : { burst: 20.3 }) } as const // prettier-ignore
+      expect(isAllowed(told, accepted.map(({ moment }) => moment).toSorted((a, b) => a - b))).toBe(true) // prettier-ignore
+    }
+  }
+  for (const worker of workers) expect(await gauge(worker, "starling_http_admitted_total", "lease")).toBeGreaterThan(20)
 })
 
 test("P16: no interval admits more than a limit says, and a client that waits as it was told gets in", async () => {

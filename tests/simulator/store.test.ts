@@ -431,7 +431,7 @@ class Side {
           ),
         )
       case "shards":
-        return { rows: sorted(await placement.shards(op.shards ?? undefined)), epochs: await placement.epochs() }
+        return sorted(await placement.shards(op.shards ?? undefined))
       case "outbox":
         return [...(await placement.outbox(op.shards))]
       case "wasWritten":

@@ -1,84 +1,169 @@
--- Admits requests: who asks, and whether the limits let them. Nothing is taken unless every bucket allows.
+-- Asks the limits about requests. Whose token it is has been found out before. Nothing is taken unless every bucket allows.
 --
--- KEYS[i]  the access session of the i-th request's token, as tokens.ts writes it; unused without a token
--- ARGV     1 what bucket keys begin with; then five per request:
---            the address, as limits count it
---            who: '' nobody, on an open route; '-' nobody, where somebody is needed; '!' a token that cannot be right;
---              else the SHA-256 of the token's secret
---            where the request comes from, where a token is good only there; else ''
+-- KEYS[1]  where Redis is a Cluster, a key in the slot of the caller's buckets: all requests are one caller's there. The names of
+--          the buckets depend on the limits, so they are not among KEYS
+-- ARGV     1 what bucket keys begin with; 2 for how many milliseconds at most something is lent; then seven per request:
+--            what was found out: 'ok', 'anonymous', 'revoked', 'expired', 'malformed', 'unknown', 'barred', or 'miss' when the
+--              session is to be loaded first; on a Cluster 'caller' and 'webhook' are the two steps of a request to a
+--              webhook, the second with "webhook:<id>" as caller; 'settle' is no request, but the end of a lease
+--            the caller, "u:<id>" or "ip:<address>"; percent of the limits; the address, as limits count it
 --            the route's bucket: '' or "algorithm requests burst window scope", and " requests:window" for each cap
 --            the rest of that bucket's name
--- Answers  one per request: 'ok' with the session, 'barred' with that of an account that is kept out, 'limited', 'failed', 'miss',
---          or what is wrong with the token: "verdict bucket limit remaining wait now touch session": milliseconds; bucket 0 global, 1 user
---          or address, 2 route, 3 none, as limits do not hold for them; the last one looked at, or the first that refused.
---
--- The names of buckets depend on what the session says, so they are not among KEYS. On Redis Cluster, where the session
--- and the buckets are in several slots, admit-caller.lua does this in two steps.
+--            how many more to lend; for 'settle' "<taken> <ends> <count> <unspent>": when, in milliseconds, and how many
+-- Answers  one per request: what was found out where the limits let it in, 'limited', 'failed' or 'miss', as
+--          "verdict bucket limit remaining wait now": milliseconds; bucket 0 global, 1 user or address, 2 route; the last one looked
+--          at, or the first that refused. Behind that, where something is lent, " count milliseconds".
 
--- Whether a session, as JSON, began there, or is a bot's. Quotes inside of a JSON string have a backslash
--- before them, so that no name can say so.
-local function is_at_origin(session, origin)
-  return string.find(session, '"origin":"' .. origin .. '"', 1, true) or string.find(session, '"bot":true', 1, true)
+local lease_ms = tonumber(ARGV[2])
+-- Below so many milliseconds nothing is lent.
+local shortest_lease = 10
+
+-- A limit of a caller with so many percent.
+local function of_caller(limit, percent)
+  return limit.scope == 'ip' and 100 or percent
 end
 
-local sessions = redis.call('MGET', list_unpack(KEYS))
-local touched = {}
-
-local function admit(session_key, cached, address, who, origin, bucket, name)
-  local verdict, caller, session, percent, touch = 'ok', 'ip:' .. address, '', 100, 0
-  local barred = nil
-
-  if who == '-' then
-    verdict = 'anonymous'
-  elseif who ~= '' then
-    local value = who ~= '!' and cached
-    -- Equal strings are one object in Lua: the comparison takes the same time wherever they differ.
-    if value and sub(value, 1, 64) == who then
-      if tonumber(sub(value, 77, 86)) <= seconds then
-        verdict = 'expired'
-      else
-        local digits, user, from = string.match(value, '^(%d+) (%d+) ()', 88)
-        local found = sub(value, from)
-        local until_then = sub(found, 1, 16) == '{"barred_until":' and string.match(found, '^%d+', 17)
-        if origin ~= '' and not is_at_origin(found, origin) then
-          verdict = 'revoked'
-        elseif until_then and tonumber(until_then) > seconds then
-          verdict, barred = 'barred', found
-        else
-          percent, caller, session = tonumber(digits), 'u:' .. user, found
-          if seconds - tonumber(sub(value, 66, 75)) >= 60 and not touched[session_key] then touch = 1 end
-        end
-      end
-    else
-      verdict = 'revoked'
+-- Takes from every bucket, or from none; then lends up to `more`, a third of what remains at most. Answers as admit.lua does, and
+-- whether it took. `is_for_webhook`: the bucket that follows is in another slot, and not looked at here.
+local function take(verdict, caller, percent, address, bucket, name, more, is_for_webhook)
+  local route, route_key = nil, nil
+  if verdict == 'ok' and bucket ~= '' then
+    route = route_of(bucket)
+    route_key = key_of(route, caller, address, name)
+    is_for_webhook = route.scope == 'webhook'
+  end
+  local has_session = sub(caller, 1, 2) == 'u:'
+  local own = has_session and user or ip
+  local caller_key = prefix .. own.kept_as .. tag(caller)
+  local states, keys = nil, nil
+  local own_windows, route_windows = no_windows, no_windows
+  local is_wide = not has_session and not is_for_webhook and sub(address, -5) == '::/64'
+  if not is_wide and global.caps == no_caps and own.caps == no_caps and not (route and route.caps ~= no_caps) then
+    states = redis.call('MGET', caller_key, route_key or caller_key)
+  else
+    keys = { caller_key, route_key or caller_key }
+    add_caps(global, caller_key .. ':global', keys)
+    if not is_for_webhook then add_caps(own, caller_key, keys) end
+    if route then add_caps(route, route_key, keys) end
+    if is_wide then
+      own_windows = add_wider(own, address, '', keys)
+      if route then route_windows = add_wider(route, address, name, keys) end
     end
-    if who ~= '!' and not value then
-      local wait = too_many_looks(address)
-      if wait then return answer('failed', 1, failed_requests, 0, wait, 0, '') end
-      return answer('miss', 1, 0, 0, 0, 0, '')
-    end
-    if verdict ~= 'ok' and not barred then
-      local wait, count = failed(address)
-      if wait then return answer('failed', 1, failed_requests, 0, wait, 0, '') end
-      count()
+    states = redis.call('MGET', list_unpack(keys))
+  end
+  -- Length of the global bucket's state, that state, the own bucket's state.
+  local both, length = states[1] or '', 0
+  if both ~= '' then length = unpack('>I2', both) end
+
+  local ok, remaining, wait, limit, global_state, global_ms = look(global, sub(both, 3, 2 + length), 100, states)
+  local shown, least, own_state, own_ms, route_state, route_ms = 0, remaining, sub(both, 3 + length), 0, nil, nil
+  if ok and not is_for_webhook then
+    shown = 1
+    ok, remaining, wait, limit, own_state, own_ms = look(own, own_state, percent, states)
+    least = math.min(least, remaining)
+    local wide_wait, most = nil, nil
+    if ok then wide_wait, most = full_window(own_windows, keys, states) end
+    if wide_wait then ok, wait, limit = false, wide_wait, most end
+  elseif ok and own_state ~= '' then
+    own_ms = redis.call('PTTL', caller_key)
+  end
+  if ok and route then
+    shown = 2
+    ok, remaining, wait, limit, route_state, route_ms = look(route, states[2] or '', of_caller(route, percent), states)
+    least = math.min(least, remaining)
+    local wide_wait, most = nil, nil
+    if ok then wide_wait, most = full_window(route_windows, keys, states) end
+    if wide_wait then ok, wait, limit = false, wide_wait, most end
+  end
+  if not ok then return answer('limited', shown, limit, 0, wait), false end
+
+  local text = answer(verdict, shown, limit, remaining, wait)
+  more = math.min(more, math.floor(least / 3))
+  if more > 0 and has_session and not keys and not is_for_webhook then
+    local ms = longest_lease[global.algorithm](global_state, global.window, lease_ms)
+    ms = longest_lease[own.algorithm](own_state, own.window, ms)
+    if route then ms = longest_lease[route.algorithm](route_state, route.window, ms) end
+    if ms >= shortest_lease then
+      local ends = now + ms
+      local function lent(one, state, of) return lend[one.algorithm](state, more, ends, scaled(one.requests, of), one.window) end
+      global_state, global_ms = lent(global, global_state, 100)
+      own_state, own_ms = lent(own, own_state, percent)
+      if route then route_state, route_ms = lent(route, route_state, of_caller(route, percent)) end
+      text = string.format('%s %d %d', text, more, ms)
     end
   end
 
-  local text, took
-  if sub(session, 1, 15) == '{"bypass":true,' then text, took = answer('ok', 3, 0, 0, 0, touch, session), true
-  else text, took = take(verdict, caller, percent, session, touch, address, bucket, name) end
-  -- The HTTP server says what bars the account; until then only the address has paid.
-  if took and barred then text = text .. barred end
-  if took and touch == 1 then
-    redis.call('SETRANGE', session_key, 65, string.format('%010d', seconds))
-    touched[session_key] = true
+  keep(caller_key, pack('>I2', #global_state) .. global_state .. own_state, math.max(global_ms, own_ms))
+  if route then keep(route_key, route_state, route_ms) end
+  if keys then
+    keep_caps(global, keys)
+    if not is_for_webhook then keep_caps(own, keys) end
+    if route then keep_caps(route, keys) end
+    count_in(own_windows, keys, states)
+    count_in(route_windows, keys, states)
   end
-  return text
+  return text, true
+end
+
+local function take_of_webhook(caller, bucket, name)
+  local limit = route_of(bucket)
+  local keys = { key_of(limit, caller, '', name) }
+  add_caps(limit, keys[1], keys)
+  local states = redis.call('MGET', list_unpack(keys))
+  local ok, remaining, wait, most, state, ms = look(limit, states[1] or '', 100, states)
+  if not ok then return answer('limited', 2, most, 0, wait) end
+  keep(keys[1], state, ms)
+  keep_caps(limit, keys)
+  return answer('ok', 2, most, remaining, wait)
+end
+
+-- Ends a lease: what was not used of it goes back into its buckets.
+local function settle_lease(caller, percent, address, bucket, name, facts)
+  local taken, ends, count, unspent = string.match(facts, '^(%d+) (%d+) (%d+) (%d+)$')
+  local function settled(limit, state, of)
+    if state == '' then return nil end
+    return settle[limit.algorithm](
+      state, tonumber(count), tonumber(unspent), tonumber(ends), tonumber(taken), scaled(limit.requests, of), limit.window
+    )
+  end
+  local caller_key = prefix .. user.kept_as .. tag(caller)
+  local route = bucket ~= '' and route_of(bucket)
+  local route_key = route and key_of(route, caller, address, name)
+  local states = redis.call('MGET', caller_key, route_key or caller_key)
+  local both = states[1]
+  if both then
+    local length = unpack('>I2', both)
+    local global_state, own_state = sub(both, 3, 2 + length), sub(both, 3 + length)
+    global_state = settled(global, global_state, 100) or global_state
+    own_state = settled(user, own_state, percent) or own_state
+    redis.call('SET', caller_key, pack('>I2', #global_state) .. global_state .. own_state, 'KEEPTTL')
+  end
+  local route_state = route and settled(route, states[2] or '', of_caller(route, percent))
+  if route_state then redis.call('SET', route_key, route_state, 'KEEPTTL') end
+  return 'settled'
+end
+
+local function admit(verdict, caller, percent, address, bucket, name, more)
+  if verdict == 'settle' then return settle_lease(caller, percent, address, bucket, name, more) end
+  if verdict == 'webhook' then return take_of_webhook(caller, bucket, name) end
+  if verdict == 'caller' then return (take('ok', caller, 100, address, '', '', 0, true)) end
+  if verdict == 'miss' then
+    local wait = too_many_looks(address)
+    if wait then return answer('failed', 1, failed_requests, 0, wait) end
+    return answer('miss', 1, 0, 0, 0)
+  end
+  if verdict ~= 'ok' and verdict ~= 'anonymous' and verdict ~= 'barred' then
+    local wait, count = failed(address)
+    if wait then return answer('failed', 1, failed_requests, 0, wait) end
+    count()
+  end
+  return (take(verdict, caller, percent, address, bucket, name, tonumber(more)))
 end
 
 local answers = {}
-for i = 1, #KEYS do
-  local at = 5 * i
-  answers[i] = admit(KEYS[i], sessions[i], ARGV[at - 3], ARGV[at - 2], ARGV[at - 1], ARGV[at], ARGV[at + 1])
+for at = 3, #ARGV, 7 do
+  answers[#answers + 1] = admit(
+    ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6]
+  )
 end
 return answers

@@ -1,4 +1,4 @@
--- What admit.lua and admit-caller.lua have in common: the buckets.
+-- What admit.lua and count-failed.lua have in common: the buckets.
 --
 -- Above this text admission.ts writes the limits that every request meets, and whether Redis is a Cluster. There all
 -- buckets of a caller are in one slot; so a bucket by address on a route that needs a session is each caller's own, and a
@@ -7,8 +7,14 @@
 --
 -- A call into Redis costs more than everything else here, so a bucket is one string that is read once and written once,
 -- and the global bucket shares its caller's key with the user's or address's. A token bucket is kept as the moment at
--- which it is full again, a sliding window as the moments in it, a fixed window as its end and its count. Caps are fixed
--- windows under keys of their own: few buckets have any.
+-- which it is full again, a sliding window as the moments in it, in order, a fixed window as its end and its count. Caps are
+-- fixed windows under keys of their own: few buckets have any.
+--
+-- What is lent to a worker (see leases.ts) is taken like everything else, but it may be used later, until the lease ends:
+--   sliding  it counts as if it were used when the lease ends, so it counts until every possible use is out of the window
+--   fixed    no lease outlives the window that it is taken from
+--   token    behind the moment stand the leases, each with its end and how much it is. As long as a lease lasts, that much
+--            is missing from a full bucket: what is in the bucket and what is lent are never more than its capacity together
 
 local time = redis.call('TIME')
 local seconds = tonumber(time[1])
@@ -17,15 +23,50 @@ local prefix = ARGV[1]
 local list_unpack, pack, unpack, sub = unpack, struct.pack, struct.unpack, string.sub
 local no_caps = {}
 
+-- The moment at which a token bucket is full, as of now, and the leases that last.
+local function with_leases(state, interval)
+  local full, size = unpack('>d', state), #state
+  if size == 8 then return full, '' end
+  local lent, at = 0, 9
+  for i = 9, size, 8 do lent = lent + select(2, unpack('>I6I2', state, i)) end
+  while at < size do
+    local ends, count = unpack('>I6I2', state, at)
+    if ends > now then break end
+    full = math.max(full, ends + lent * interval)
+    lent, at = lent - count, at + 8
+  end
+  return math.max(full, now + lent * interval), sub(state, at)
+end
+
+-- Puts a moment into those of a sliding window, so many times.
+local function insert(state, moment, count)
+  local at = #state
+  while at > 0 and unpack('>I6', state, at - 5) > moment do at = at - 6 end
+  return sub(state, 1, at) .. string.rep(pack('>I6', moment), count) .. sub(state, at + 1)
+end
+
+-- For how long the moments of a sliding window matter.
+local function lasting(state, window) return math.max(window, unpack('>I6', state, #state - 5) + window - now) end
+
+-- For how long a token bucket matters, which leases stand behind.
+local function until_full(full, leases)
+  if leases == '' then return full - now end
+  return math.max(full, (unpack('>I6', leases, #leases - 7))) - now
+end
+
 -- Each: whether there is capacity; what remains after taking; the wait; the state after taking; how long it matters.
 local buckets = {
   token = function(state, requests, burst, window)
-    local interval, full = window / requests, now
+    local interval, full, leases = window / requests, now, ''
     local capacity = (requests + burst) * interval
-    if state ~= '' then full = math.min(math.max(now, (unpack('>d', state))), now + capacity) end
+    if state ~= '' then
+      full, leases = with_leases(state, interval)
+      full = math.min(math.max(now, full), now + capacity)
+    end
     local left = capacity - (full + interval - now)
     if left < -0.01 then return false, 0, -left end
-    return true, math.floor(left / interval + 0.001), 0, pack('>d', full + interval), full + interval - now
+    full = full + interval
+    return true, math.floor(left / interval + 0.001), 0, pack('>d', full) .. leases, until_full(full, leases)
   end,
   sliding = function(state, requests, burst, window)
     local first, size = 1, #state
@@ -35,7 +76,8 @@ local buckets = {
     -- More than there is capacity for may be in it when the limit was higher: then the first to go makes no capacity.
     if remaining < 0 then return false, 0, unpack('>I6', state, -6 * (remaining + 1) + 1) + window - now end
     local wait = #state > 0 and unpack('>I6', state) + window - now or window
-    return true, remaining, wait, state .. pack('>I6', now), window
+    local after = insert(state, now, 1)
+    return true, remaining, wait, after, lasting(after, window)
   end,
   fixed = function(state, requests, burst, window)
     local ends, count = now + window, 0
@@ -48,8 +90,64 @@ local buckets = {
   end,
 }
 
-local function answer(verdict, bucket, limit, remaining, wait, touch, session)
-  return string.format('%s %d %d %d %.0f %.0f %d %s', verdict, bucket, limit, remaining, math.ceil(wait), now, touch, session)
+-- Each: how long a lease may last, of at most `ms`. The state is that after taking.
+local longest_lease = {
+  token = function(_, _, ms) return ms end,
+  -- What is lent counts for so much longer.
+  sliding = function(_, window, ms) return math.min(ms, math.floor(window / 4)) end,
+  fixed = function(state, _, ms) return math.min(ms, math.floor(unpack('>d', state) - now)) end,
+}
+
+-- Each: lends so much more; the state after that, and how long it matters.
+local lend = {
+  token = function(state, count, ends, requests, window)
+    local full, leases = unpack('>d', state) + count * window / requests, sub(state, 9)
+    local at = #leases
+    while at > 0 and unpack('>I6', leases, at - 7) > ends do at = at - 8 end
+    leases = sub(leases, 1, at) .. pack('>I6I2', ends, count) .. sub(leases, at + 1)
+    return pack('>d', full) .. leases, until_full(full, leases)
+  end,
+  sliding = function(state, count, ends, _, window)
+    local after = insert(state, ends, count)
+    return after, lasting(after, window)
+  end,
+  fixed = function(state, count)
+    local ends, counted = unpack('>dI4', state)
+    return pack('>dI4', ends, counted + count), ends - now
+  end,
+}
+
+-- Each: ends a lease of `count`, of which `unspent` were not used; the state after that, nil if it says nothing of the lease.
+-- What was used was used by now.
+local settle = {
+  token = function(state, count, unspent, ends, _, requests, window)
+    local interval = window / requests
+    local full, leases = with_leases(state, interval)
+    for at = 1, #leases, 8 do
+      local own_ends, lent = unpack('>I6I2', leases, at)
+      -- Of one that is over nothing is given back: the bucket may have been full since.
+      if own_ends == ends and lent >= count then
+        local rest = lent > count and pack('>I6I2', ends, lent - count) or ''
+        return pack('>d', full - unspent * interval) .. sub(leases, 1, at - 1) .. rest .. sub(leases, at + 8)
+      end
+    end
+  end,
+  sliding = function(state, count, unspent, ends)
+    local at = #state
+    while at > 0 and unpack('>I6', state, at - 5) > ends do at = at - 6 end
+    local first = at
+    while at - first < 6 * count and first > 0 and unpack('>I6', state, first - 5) == ends do first = first - 6 end
+    if at - first < 6 * count then return nil end
+    return insert(sub(state, 1, first) .. sub(state, at + 1), math.min(now, ends), count - unspent)
+  end,
+  fixed = function(state, _, unspent, _, taken, _, window)
+    local ends, counted = unpack('>dI4', state)
+    if ends > now and ends - window <= taken and taken < ends then return pack('>dI4', ends, math.max(0, counted - unspent)) end
+  end,
+}
+
+local function answer(verdict, bucket, limit, remaining, wait)
+  return string.format('%s %d %d %d %.0f %.0f', verdict, bucket, limit, remaining, math.ceil(wait), now)
 end
 
 local function keep(key, state, ms) redis.call('SET', key, state, 'PX', math.max(1, math.ceil(ms))) end
@@ -224,67 +322,4 @@ local function look(limit, state, percent, states)
     if cap_wait then return false, 0, cap_wait, most end
   end
   return ok, remaining, wait, requests + burst, after, ms
-end
-
--- Takes from every bucket, or from none. Answers as the scripts do, and whether it took. `is_for_webhook`: the bucket that
--- follows is in another slot, and not looked at here.
-local function take(verdict, caller, percent, session, touch, address, bucket, name, is_for_webhook)
-  local route, route_key = nil, nil
-  if verdict == 'ok' and bucket ~= '' then
-    route = route_of(bucket)
-    route_key = key_of(route, caller, address, name)
-    is_for_webhook = route.scope == 'webhook'
-  end
-  local own = session ~= '' and user or ip
-  local caller_key = prefix .. own.kept_as .. tag(caller)
-  local states, keys = nil, nil
-  local own_windows, route_windows = no_windows, no_windows
-  local is_wide = session == '' and not is_for_webhook and sub(address, -5) == '::/64'
-  if not is_wide and global.caps == no_caps and own.caps == no_caps and not (route and route.caps ~= no_caps) then
-    states = redis.call('MGET', caller_key, route_key or caller_key)
-  else
-    keys = { caller_key, route_key or caller_key }
-    add_caps(global, caller_key .. ':global', keys)
-    if not is_for_webhook then add_caps(own, caller_key, keys) end
-    if route then add_caps(route, route_key, keys) end
-    if is_wide then
-      own_windows = add_wider(own, address, '', keys)
-      if route then route_windows = add_wider(route, address, name, keys) end
-    end
-    states = redis.call('MGET', list_unpack(keys))
-  end
-  -- Length of the global bucket's state, that state, the own bucket's state.
-  local both, length = states[1] or '', 0
-  if both ~= '' then length = unpack('>I2', both) end
-
-  local ok, remaining, wait, limit, global_state, global_ms = look(global, sub(both, 3, 2 + length), 100, states)
-  local shown, own_state, own_ms, route_state, route_ms = 0, sub(both, 3 + length), 0, nil, nil
-  if ok and not is_for_webhook then
-    shown = 1
-    ok, remaining, wait, limit, own_state, own_ms = look(own, own_state, percent, states)
-    local wide_wait, most = nil, nil
-    if ok then wide_wait, most = full_window(own_windows, keys, states) end
-    if wide_wait then ok, wait, limit = false, wide_wait, most end
-  elseif ok and own_state ~= '' then
-    own_ms = redis.call('PTTL', caller_key)
-  end
-  if ok and route then
-    shown = 2
-    ok, remaining, wait, limit, route_state, route_ms = look(route, states[2] or '', route.scope == 'ip' and 100 or percent, states)
-    local wide_wait, most = nil, nil
-    if ok then wide_wait, most = full_window(route_windows, keys, states) end
-    if wide_wait then ok, wait, limit = false, wide_wait, most end
-  end
-  if not ok then return answer('limited', shown, limit, 0, wait, 0, session), false end
-
-  keep(caller_key, pack('>I2', #global_state) .. global_state .. own_state, math.max(global_ms, own_ms))
-  if route then keep(route_key, route_state, route_ms) end
-  if keys then
-    keep_caps(global, keys)
-    if not is_for_webhook then keep_caps(own, keys) end
-    if route then keep_caps(route, keys) end
-    count_in(own_windows, keys, states)
-    count_in(route_windows, keys, states)
-  end
-  return answer(verdict, shown, limit, remaining, wait, touch, session), true
 end

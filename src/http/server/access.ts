@@ -68,7 +68,7 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
     exchange: Exchange,
     token?: string | null,
     { bucket }: { readonly bucket?: RouteBucket | undefined } = {},
-  ): Promise<Admitted> =>
+  ): Admitted | Promise<Admitted> =>
     admission.admit({
       address: options.isLimiting ? exchange.client.limited : "",
       token,

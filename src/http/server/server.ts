@@ -114,7 +114,8 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
       if (exchange.over) return
       const token = isOpenedByLink ? await access.tokenBesideLink(exchange, route) : tokenIn(exchange, route)
       if (exchange.over) return
-      const admitted = prepared.isCounted ? await access.ask(exchange, token, prepared) : undefined
+      const asked = prepared.isCounted ? access.ask(exchange, token, prepared) : undefined
+      const admitted = asked instanceof Promise ? await asked : asked
       const known = admitted && access.judge(exchange, admitted, route)
       const caller = isOpenedByLink ? undefined : known
       if (exchange.over) return

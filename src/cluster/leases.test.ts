@@ -1,0 +1,218 @@
+import fc from "fast-check"
+import { afterAll, beforeAll, expect, inject, test } from "vitest"
+import { histories, isAllowed, LeaseModel, type PlantedBug } from "../../tests/kit/lease-model.ts"
+import { Leases, type LeaseBounds } from "./leases.ts"
+import type { BucketAnswer, BucketQuestion } from "./bucket-calls.ts"
+import { openRedis } from "./redis.ts"
+
+const redis = openRedis(inject("redis"), "leases test", () => {})
+beforeAll(() => redis.connect())
+afterAll(() => redis.quit())
+
+const holds = (history: ReturnType<typeof histories>, counts: { leased: number }, bug?: PlantedBug) =>
+  fc.asyncProperty(history, async ({ limits, leaseMs, actions }) => {
+    const model = new LeaseModel(redis, limits, leaseMs, bug)
+    await model.run(actions)
+    counts.leased += model.leased
+    const moments = (only: boolean) =>
+      model.uses.flatMap(({ at, hasRoute }) => (hasRoute || !only ? [at] : [])).toSorted((a, b) => a - b)
+    expect(isAllowed(limits.global, moments(false)), "global").toBe(true)
+    expect(isAllowed(limits.user, moments(false)), "user").toBe(true)
+    expect(isAllowed(limits.route, moments(true)), "route").toBe(true)
+  })
+
+test("P16, LEASE1, LEASE2: in no stretch of time do workers with leases let in more than a limit says, whatever stops or dies", async () => {
+  const counts = { leased: 0 }
+  await fc.assert(holds(histories("token", "sliding", "fixed"), counts), {
+    numRuns: Number(process.env["LEASE_HISTORIES"] ?? 200),
+  })
+  expect(counts.leased).toBeGreaterThan(200)
+})
+
+const bugs: PlantedBug[] = [
+  {
+    name: "what is lent counts from the beginning of the lease in a sliding window",
+    algorithm: "sliding",
+    from: "local after = insert(state, ends, count)",
+    to: "local after = insert(state, now, count)",
+  },
+  {
+    name: "a token bucket becomes full although some of it is lent",
+    algorithm: "token",
+    from: "full = math.max(full, ends + lent * interval)\n    lent, at = lent - count, at + 8\n  end\n  return math.max(full, now + lent * interval)",
+    to: "lent, at = lent - count, at + 8\n  end\n  return full",
+  },
+  {
+    name: "a lease is given back twice",
+    algorithm: "fixed",
+    from: "if verdict == 'settle' then return",
+    to: "if verdict == 'settle' then settle_lease(caller, percent, address, bucket, name, more) return",
+  },
+  {
+    name: "a lease outlives its fixed window",
+    algorithm: "fixed",
+    from: "math.min(ms, math.floor(unpack('>d', state) - now))",
+    to: "ms",
+  },
+  {
+    name: "a lease of an earlier fixed window goes back into the next",
+    algorithm: "fixed",
+    from: "ends > now and ends - window <= taken and taken < ends",
+    to: "true",
+  },
+  {
+    name: "a lease lasts longer in the worker than in Redis",
+    algorithm: "fixed",
+    from: "string.format('%s %d %d', text, more, ms)",
+    to: "string.format('%s %d %d', text, more, 3 * ms)",
+  },
+]
+
+test.each(bugs)("P16: a planted bug is found: $name", async bug => {
+  const property = holds(histories(bug.algorithm), { leased: 0 }, bug)
+  const { failed } = await fc.check(property, { numRuns: 2_000, seed: 7, endOnFailure: true })
+  expect(failed).toBe(true)
+})
+
+/** Leases without Redis: every question is answered with what `answer` says. */
+function scene(bounds: Partial<LeaseBounds> = {}, answer: Partial<BucketAnswer> = {}) {
+  const asked: BucketQuestion[] = []
+  const timers: (() => void)[] = []
+  const world = { now: 0, isServing: true, isDown: false }
+  const leases = new Leases({
+    bounds: { leaseTokens: 16, leaseMs: 1_000, maxLeases: 10, ...bounds },
+    clock: {
+      monotonic: () => world.now,
+      every(_, action) {
+        timers.push(action)
+        return { stop: () => void timers.splice(timers.indexOf(action), 1) }
+      },
+    },
+    isServing: () => world.isServing,
+    async ask(question) {
+      asked.push(question)
+      if (world.isDown) throw new Error("Redis is away")
+      const lent = Number(question.kind === "settle" ? 0 : question.more)
+      return { verdict: "ok", bucket: 1, limit: 1_000, remaining: 900, waitMs: 0, nowMs: 5_000, lent, lentForMs: 1_500, ...answer }
+    },
+  }) // prettier-ignore
+  const lease = (name = "") => leases.of("7", 100, "", name, "")!
+  return {
+    leases, lease, asked, timers, world,
+    /** @returns whether it was let in without asking */
+    async request(name = ""): Promise<boolean> {
+      const one = lease(name)
+      if (leases.spend(one, world.now)) return true
+      await leases.ask(one)
+      return false
+    },
+    sweep: () => timers.forEach(action => action()),
+    more: () => asked.filter(({ kind }) => kind === "ok").map(({ more }) => more),
+    settled: () => asked.filter(({ kind }) => kind === "settle").map(({ more }) => more),
+  } // prettier-ignore
+}
+
+test("LEASE4: a lease is at most twice what was let in within the one before; a caller who asks seldom holds nothing", async () => {
+  const { request, more, world, leases } = scene()
+  for (let i = 0; i < 100; i++) await request()
+  expect(more()).toEqual([0, 1, 3, 7, 15, 15, 15, 15, 15, 15])
+  const rare = scene()
+  for (let i = 0; i < 20; i++) {
+    await rare.request()
+    rare.world.now += 2_000
+  }
+  expect(rare.more()).toEqual(Array(20).fill(0))
+  expect(rare.leases.held).toBe(0)
+  // Once a second: what was let in within the second before.
+  world.now += 1_000
+  await request()
+  expect(more().at(-1)).toBe(4)
+  expect(leases.held).toBe(4)
+})
+
+test("LEASE2: what is left of a lease goes back once, and is spent no more", async () => {
+  const { request, sweep, settled, world, leases } = scene()
+  for (let i = 0; i < 8; i++) await request()
+  expect(leases.held).toBe(7)
+  world.now += 999
+  sweep()
+  expect(leases.held).toBe(7)
+  world.now += 1
+  sweep()
+  expect(leases.held).toBe(0)
+  const before = settled().length
+  expect(settled().at(-1)).toBe("5000 6500 7 7")
+  world.now += 100
+  sweep()
+  expect(await request()).toBe(false)
+  expect(settled()).toHaveLength(before)
+})
+
+test("LEASE2: a call whose outcome is not known is not repeated, and lends nothing", async () => {
+  const { request, sweep, settled, world, leases, lease } = scene()
+  for (let i = 0; i < 4; i++) await request()
+  expect(leases.held).toBe(3)
+  world.now += 1_000
+  world.isDown = true
+  sweep()
+  const told = settled().length
+  await expect(leases.ask(lease())).rejects.toThrow("Redis is away")
+  world.isDown = false
+  sweep()
+  expect(settled()).toHaveLength(told)
+  expect(leases.held).toBe(0)
+})
+
+test("LEASE1: a lease begins before the call is sent, so a late answer leaves less of it", async () => {
+  const { request, lease, leases, world } = scene()
+  for (let i = 0; i < 4; i++) await request()
+  const one = lease()
+  expect(one.until).toBe(1_000)
+  expect(leases.spend(one, 1_000)).toBe(false)
+  expect(leases.spend(one, 999)).toBe(true)
+  world.now = 5_000
+  const answered = leases.ask(one)
+  world.now = 6_200
+  await answered
+  expect(await request()).toBe(false)
+})
+
+test("LEASE3: a worker that is not within its lease as a member, or is connected to another Redis, spends nothing", async () => {
+  const { request, sweep, settled, leases, timers, world } = scene()
+  for (let i = 0; i < 4; i++) await request()
+  world.isServing = false
+  expect(await request()).toBe(false)
+  world.isServing = true
+  expect(await request()).toBe(true)
+  const told = settled().length
+  const held = leases.of("7", 100, "", "", "")!
+  const late = leases.ask(held)
+  leases.drop()
+  await late
+  expect([leases.held, held.unspent > 0 && leases.spend(held, 0)]).toEqual([0, false])
+  world.now += 1_000
+  sweep()
+  // The one that was ended to ask for the next; nothing of the others.
+  expect(settled().length - told).toBeLessThanOrEqual(1)
+  expect(timers).toEqual([])
+})
+
+test("requests that come while a lease is asked for wait for it, as many as it is for", async () => {
+  const { request, more, world } = scene()
+  await Promise.all(Array.from({ length: 8 }, () => request()))
+  expect(more()).toEqual(Array(8).fill(0))
+  world.now += 1
+  await Promise.all(Array.from({ length: 16 }, () => request()))
+  expect(more().slice(8)).toEqual([15])
+})
+
+test("the number of leases is bounded, and nothing wakes up when there are none", async () => {
+  const { leases, timers, sweep, world, request } = scene({ maxLeases: 3 })
+  for (const name of ["a", "b", "c"]) await request(name)
+  expect(leases.of("7", 100, "", "d", "")).toBeUndefined()
+  expect(timers).toHaveLength(1)
+  world.now += 2_000
+  sweep()
+  expect(timers).toEqual([])
+  expect(leases.of("8", 100, "", "d", "")).toBeDefined()
+})
