@@ -7,7 +7,7 @@ const alone = [
   "tests/security/bad-neighbour/bad-neighbour.test.ts",
 ]
 /** Thousands of clients, whose waits are judged: beside other files they would wait for the cores. */
-const storms = ["tests/gateway/resume-storm.test.ts"]
+const storms = ["tests/gateway/resume-storm.test.ts", "tests/security/slow-http-readers.test.ts"]
 
 export default defineConfig({
   test: {

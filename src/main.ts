@@ -12,13 +12,14 @@ import { answerMetrics } from "./observability/aggregate.ts"
 import { createLog, type Log } from "./observability/log.ts"
 import { createMetrics } from "./observability/metrics.ts"
 import { signOfLifeEveryMs, type Order, type Report, type StartOrder } from "./process/primary/orders.ts"
+import { systemClock } from "./std/system-clock.ts"
 import { endOnBugs } from "./process/uncaught-errors.ts"
 
 /** `over`: the incarnation was declared dead, or lost its log; the primary starts another in its place. */
 const exitCodes = { done: 0, failed: 1, misconfigured: 2, over: 75 } as const
 /** Milliseconds for a process to end in good order when nobody waits for it any longer. */
 const lastMoment = 3_000
-/** Milliseconds between two looks at the event loop of a process on which no client waits. */
+/** Milliseconds between two looks at the event loop of a process that has nothing to do, or on which no client waits. */
 const quietLoopMs = 250
 
 // A reader that has gone (`npm start | head`) is no reason to end.
@@ -75,7 +76,10 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
   async function start({ self, predecessor, config, port, ...places }: StartOrder): Promise<void> {
     log = createLog({ level: config.logLevel, process: self.role, worker: place }, destination())
     endOnBugs(log, exitCodes.failed)
-    const metrics = createMetrics(self.role === "web" ? {} : { loopResolutionMs: quietLoopMs })
+    const metrics = createMetrics({
+      idleLoopResolutionMs: quietLoopMs,
+      ...(self.role !== "web" && { loopResolutionMs: quietLoopMs }),
+    })
     counted = answerMetrics({ registry: metrics.registry, worker: place, role: self.role })
     const onOver = (why: string) => {
       log?.error({ member: self.id, why }, "incarnation ended")
@@ -129,7 +133,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
   for (const signal of ["SIGINT", "SIGHUP", "SIGUSR2"] as const) process.on(signal, () => {})
   report({ type: "here" })
   // From the event loop itself: when that is stuck, nothing comes.
-  setInterval(() => report({ type: "alive" }), signOfLifeEveryMs)
+  systemClock.every(signOfLifeEveryMs, () => report({ type: "alive" }))
 }
 
 function destination(): DestinationStream {

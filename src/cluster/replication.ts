@@ -82,10 +82,10 @@ export async function agreeOnReplication(leading: Redis, others: readonly Redis[
   for (const connection of [leading, ...others, blocking])
     for (const master of mastersOf(connection)) if (master.status === "wait") master.connect().catch(() => {})
   const masters = readyMasters(leading)
-  const asked = await Promise.allSettled(masters.map(master => master.info()))
+  const asked = await Promise.allSettled(masters.map(master => newIdentityOf(master, [leading, ...others, blocking])))
   const now = new Map<string, ServerIdentity>()
   for (const [i, answer] of asked.entries()) {
-    const told = answer.status === "fulfilled" ? identityIn(answer.value) : undefined
+    const told = answer.status === "fulfilled" ? answer.value : undefined
     if (told) now.set(placeOf(masters[i]!), told)
   }
   for (const connection of [leading, ...others, blocking]) {
@@ -103,8 +103,19 @@ export async function agreeOnReplication(leading: Redis, others: readonly Redis[
   }
 }
 
+/** Who a master is by now; undefined while all of the connections to it know that. Its process is asked for only if not. */
+async function newIdentityOf(master: Server, connections: readonly Redis[]): Promise<ServerIdentity | undefined> {
+  const replicationId = replicationIdIn(await master.info("replication"))
+  const place = placeOf(master)
+  const isKnown = (one: Server) => placeOf(one) !== place || idOf(one) === replicationId
+  if (connections.every(connection => readyMasters(connection).every(isKnown))) return undefined
+  return identityIn(await master.info())
+}
+
+const replicationIdIn = (info: string): string | undefined => /^master_replid:(\w+)/m.exec(info)?.[1]
+
 function identityIn(info: string): ServerIdentity | undefined {
-  const replicationId = /^master_replid:(\w+)/m.exec(info)?.[1]
+  const replicationId = replicationIdIn(info)
   const runId = /^run_id:(\w+)/m.exec(info)?.[1]
   return replicationId === undefined || runId === undefined ? undefined : { replicationId, runId }
 }

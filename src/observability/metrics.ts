@@ -1,16 +1,18 @@
-import { monitorEventLoopDelay, type IntervalHistogram } from "node:perf_hooks"
+import { monitorEventLoopDelay } from "node:perf_hooks"
 import { getHeapStatistics } from "node:v8"
 import { Registry } from "prom-client"
 import type { ErrorCode } from "../contract/core/errors.ts"
 import { closeCodes, opcodes } from "../contract/core/gateway-codes.ts"
+import { LoopDelay } from "./loop-delay.ts"
 import { declareIn, type Counter, type Histogram } from "./instruments.ts"
 
 export interface MetricsOptions {
   /**
-   * Milliseconds between two looks at the event loop: each wakes a process that would sleep, and a
-   * shorter delay is seen only now and then.
+   * Milliseconds between two looks at the event loop, see `LoopDelay`; the second is that of the first
+   * where it is left out.
    */
   readonly loopResolutionMs?: number
+  readonly idleLoopResolutionMs?: number
   /** What looks; Node's own when left out. */
   readonly monitorLoop?: typeof monitorEventLoopDelay
 }
@@ -22,11 +24,14 @@ export interface MetricsOptions {
  * Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
  * Durations are seconds, sizes bytes.
  */
-export function createMetrics({ loopResolutionMs = 50, monitorLoop = monitorEventLoopDelay }: MetricsOptions = {}) {
+export function createMetrics({
+  loopResolutionMs: resolutionMs = 50,
+  idleLoopResolutionMs: idleResolutionMs = resolutionMs,
+  monitorLoop = monitorEventLoopDelay,
+}: MetricsOptions = {}) {
   const registry = new Registry()
   const declare = declareIn(registry)
-  const loop = monitorLoop({ resolution: loopResolutionMs })
-  loop.enable()
+  const loop = new LoopDelay({ resolutionMs, idleResolutionMs, monitorLoop })
 
   const metrics = {
     registry,
@@ -44,10 +49,10 @@ export function createMetrics({ loopResolutionMs = 50, monitorLoop = monitorEven
     automod: automodMetrics(declare),
     jobs: jobsMetrics(declare),
     /** Releases the event-loop monitor. */
-    close: () => loop.disable(),
+    close: () => loop.stop(),
   }
 
-  processMetrics(declare, loop, loopResolutionMs)
+  processMetrics(declare, loop)
   return metrics
 }
 
@@ -434,24 +439,17 @@ function jobsMetrics(declare: Declare) {
   }
 }
 
-function processMetrics(declare: Declare, loop: IntervalHistogram, loopResolutionMs: number) {
-  // The monitor records the time between two looks, its own pause included, and NaN before the
-  // first.
-  const delay = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - loopResolutionMs / 1e3) || 0
+function processMetrics(declare: Declare, loop: LoopDelay) {
   const loopDelay = declare.gauges(
     "starling_event_loop_delay_seconds",
     "Delay of the event loop since the last scrape",
     "statistic",
     ["p50", "p99", "max"],
   )
-  loopDelay.p50.from(() => delay(loop.percentile(50)))
-  loopDelay.p99.from(() => delay(loop.percentile(99)))
+  loopDelay.p50.from(() => loop.percentile(50))
+  loopDelay.p99.from(() => loop.percentile(99))
   // Read last of the three, so it ends the period.
-  loopDelay.max.from(() => {
-    const max = loop.count > 0 ? delay(loop.max) : 0
-    loop.reset()
-    return max
-  })
+  loopDelay.max.from(() => loop.takeMax())
   declare.counter("starling_process_cpu_seconds_total", "User and system CPU time of the process").from(() => {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1e6

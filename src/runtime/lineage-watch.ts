@@ -204,12 +204,20 @@ export class LineageWatch {
       await lineage.notes.leave(lineage.name, newName(), state.system)
       return this.#end(loss)
     }
-    const name = await lineage.notes.keep({
-      lineage: lineage.name,
-      system: state.system,
-      transaction: this.#transaction,
-      row: added[0],
-    })
+    // In a quiet second there is nothing to note.
+    const isNoted =
+      lost === this.#settled &&
+      added.length === 0 &&
+      this.#transaction <= note.transaction &&
+      (note.system !== undefined || state.system === undefined)
+    const name = isNoted
+      ? note.lineage
+      : await lineage.notes.keep({
+          lineage: lineage.name,
+          system: state.system,
+          transaction: this.#transaction,
+          row: added[0],
+        })
     if (name !== lineage.name) return this.#end("noticed by another worker")
     this.#transaction = state.transaction
     this.#compared = rows

@@ -46,6 +46,7 @@ function scene(count = 4) {
       looks++
       return (only ?? [...rows.keys()]).map(shard => rows.get(shard)!)
     },
+    epochs: async () => `${rows.size} ${[...rows.values()].reduce((sum, { epoch }) => sum + epoch, 0)}`,
     take: async (seen: readonly ShardOwner[], taker: string) => change(seen, taker, ({ owner }) => owner === null),
     handOver: async (seen: readonly Pick<ShardOwner, "shard" | "epoch">[], owner: string, taker: string) =>
       change(seen, taker, row => row.owner === owner),
@@ -155,6 +156,27 @@ test("BAL6: where a hand-over has happened and nobody was told so, everybody is"
   expect([...rows.values()].map(({ owner }) => owner)).toEqual(Array(4).fill(other.id))
   expect(told.slice(-4)).toEqual([...rows.values()])
   expect(directory.ownerOf(0)).toBe(other.id)
+})
+
+test("who owns what is read again when somebody has changed it, and otherwise once a minute", async () => {
+  const { balancer, host, looks, give, placeAt } = scene()
+  placeAt(self, other)
+  for (const shard of [0, 1, 2, 3]) give(shard, other.id)
+  const there = () => [...host.shards.keys()]
+  await balancer.start()
+  // What another should not have is its own affair; nothing is to be taken or given here.
+  expect(there()).toEqual([])
+  await vi.advanceTimersByTimeAsync(6_000)
+  const before = looks()
+  await vi.advanceTimersByTimeAsync(50_000)
+  expect(looks()).toBe(before)
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(looks()).toBe(before + 1)
+  // A change of which no notice came.
+  give(2, self.id)
+  await vi.advanceTimersByTimeAsync(6_000)
+  expect(there()).toContain(2)
+  balancer.stop()
 })
 
 test("what is asked for here and was given to this worker without its hearing of it is opened, with few looks however many ask", async () => {

@@ -45,6 +45,8 @@ export interface ShardBalancerOptions {
   /** What Redis knows of some shards, and whether that is everything. */
   readonly interests: Pick<Interests, "load" | "replace">
   readonly store: {
+    /** Another text after every change of an owner. */
+    readonly epochs: () => Promise<string>
     readonly shards: (only?: readonly number[]) => Promise<readonly ShardOwner[]>
     readonly take: (seen: readonly ShardOwner[], taker: string) => Promise<readonly ShardOwner[]>
     readonly handOver: (
@@ -68,6 +70,9 @@ const takerTimeoutMs = 500
 const leaveTimeoutMs = 3_000
 /** Milliseconds between two looks for shards that are asked for here and are not here. */
 const seekEveryMs = 100
+/** Milliseconds between two looks whether the map of owners has changed, and after which it is read although it has not. */
+const lookEveryMs = 5_000
+const readEveryMs = 60_000
 
 /**
  * Decides which shards this worker owns. PostgreSQL says who does; every worker reckons alike who should. It keeps:
@@ -94,6 +99,9 @@ export class ShardBalancer {
   /** Something has changed since the map of owners was last read. */
   #look = true
   #lookedAt = -Infinity
+  /** The map's epochs when it was last read and there was nothing to take or to give; undefined: there was. */
+  #atRest: string | undefined
+  #readAt = -Infinity
 
   constructor(options: ShardBalancerOptions) {
     this.#options = options
@@ -207,9 +215,14 @@ export class ShardBalancer {
   async #balance(): Promise<void> {
     this.#forgetTheDead()
     if (this.#leaving) return this.#isAnnounced ? this.#depart() : undefined
-    if (!this.#look && this.#options.clock.monotonic() - this.#lookedAt < 5_000) return
+    const { store, clock } = this.#options
+    const now = clock.monotonic()
+    if (!this.#look && now - this.#lookedAt < lookEveryMs) return
+    const mayRest = !this.#look && this.#atRest !== undefined && now - this.#readAt < readEveryMs
+    this.#lookedAt = now
+    if (mayRest && (await store.epochs()) === this.#atRest && !this.#look) return
     this.#look = false
-    this.#lookedAt = this.#options.clock.monotonic()
+    this.#readAt = now
     try {
       await this.#takeAndGive()
     } catch (error) {
@@ -222,6 +235,7 @@ export class ShardBalancer {
     const { store, host, peers, metrics } = this.#options
     const { directory, view } = this.#options.cluster
     const { self } = view
+    this.#atRest = undefined
     const rows = await directory.loadAll()
     const places = view.candidates()
     const wanted = (shard: number) => wantedPlace(shard, places)?.id
@@ -241,7 +255,10 @@ export class ShardBalancer {
       metrics.shards.takeOvers.inc(taken.length)
       metrics.shards.handOvers.in.inc(given.length)
     }
+    const isRight =
+      given.length + free.length === 0 && [...host.shards.keys()].every(shard => wanted(shard) === self.id)
     await this.#giveAway()
+    if (isRight) this.#atRest = epochsOf(rows)
   }
 
   /** Shards that are here though PostgreSQL names another owner: whatever happened, they are not ours. */
@@ -461,3 +478,7 @@ export class ShardBalancer {
 }
 
 const seenOf = ({ number, epoch }: Shard) => ({ shard: number, epoch })
+
+/** As `epochs` says it of the same rows. */
+const epochsOf = (rows: readonly ShardOwner[]): string =>
+  `${rows.length} ${rows.reduce((sum, { epoch }) => sum + epoch, 0)}`

@@ -431,7 +431,7 @@ class Side {
           ),
         )
       case "shards":
-        return sorted(await placement.shards(op.shards ?? undefined))
+        return { rows: sorted(await placement.shards(op.shards ?? undefined)), epochs: await placement.epochs() }
       case "outbox":
         return [...(await placement.outbox(op.shards))]
       case "wasWritten":

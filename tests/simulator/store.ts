@@ -918,6 +918,11 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
           return rows.flatMap(row => (row ? [{ ...row }] : []))
         })
       },
+      epochs: () =>
+        ask("placement.epochs", () => {
+          const sum = [...shards.values()].reduce((all, { epoch }) => all + epoch, 0)
+          return `${shards.size} ${sum}`
+        }),
       take(seen, taker) {
         const asked = seen.map(({ shard, epoch }) => ({ shard, epoch }))
         return ask("placement.take", () => {

@@ -2,6 +2,7 @@ import { STATUS_CODES } from "node:http"
 import type { HttpRequest, HttpResponse } from "uWebSockets.js"
 import { withForwarded } from "../../domain/core/client-address.ts"
 import type { RouteMetrics } from "../../observability/metrics.ts"
+import type { TurnBudget } from "../../std/turn-budget.ts"
 import type { Client, Clients } from "./clients.ts"
 import { RequestBody, type BodyBounds } from "./request-body.ts"
 import { createRequestIds } from "./request-ids.ts"
@@ -228,33 +229,56 @@ export class Exchange {
   }
 
   /**
-   * Content of which uWebSockets.js shall copy no more than the connection takes at a time.
-   * Resolves once all is sent, or never will be.
+   * Content that is in memory, a piece at a time: uWebSockets.js copies no more than the connection takes, and however many
+   * are answered at once, a turn of the event loop hands over no more than `turns` allows. Resolves once all is sent, or never will be.
    * @param sent is told how much that is
    */
   replyLong(
     status: number,
     contentType: string,
     content: Uint8Array,
-    sent: (bytes: number) => void = () => {},
+    { sent, turns }: { sent: (bytes: number) => void; turns: TurnBudget },
   ): Promise<void> {
     if (this.#over) return Promise.resolve()
     this.#over = true
     const { res } = this
+    let at = 0
+    const sendPiece = () => {
+      const from = at
+      const [ok, isWhole] = res.tryEnd(content.subarray(from, from + maxPieceBytes), content.length)
+      if (isWhole) {
+        sent(content.length)
+        this.#finish(status)
+        return content.length - from
+      }
+      at = res.getWriteOffset()
+      sent(at)
+      // Otherwise it goes on when the connection has taken what it holds.
+      if (ok) turns.do(next)
+      return at - from
+    }
+    const next = () => {
+      let bytes = 0
+      if (!this.#isFinished) res.cork(() => (bytes = sendPiece()))
+      return bytes
+    }
+    res.onWritable(offset => {
+      at = offset
+      turns.do(next)
+      return true
+    })
     return new Promise(resolve => {
       this.#sent = resolve
-      const go = (offset: number): boolean => {
-        sent(offset)
-        const [ok, isWhole] = res.tryEnd(content.subarray(offset), content.length)
-        if (isWhole) this.#finish(status)
-        return ok
-      }
-      res.onWritable(go)
-      res.cork(() => {
-        if (status !== 200) res.writeStatus(statusLines.get(status) ?? String(status))
-        this.#writeHeaders(contentType)
-        if (this.#closes) res.writeHeader("Connection", "close")
-        go(0)
+      turns.do(() => {
+        let bytes = 0
+        if (this.#isFinished) return bytes
+        res.cork(() => {
+          if (status !== 200) res.writeStatus(statusLines.get(status) ?? String(status))
+          this.#writeHeaders(contentType)
+          if (this.#closes) res.writeHeader("Connection", "close")
+          bytes = sendPiece()
+        })
+        return bytes
       })
     })
   }

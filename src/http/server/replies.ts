@@ -3,6 +3,7 @@ import type { Content, Streamed, Unread } from "../../contract/core/registry.ts"
 import { AddressBudget } from "../../domain/core/address-budget.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
+import { TurnBudget } from "../../std/turn-budget.ts"
 import { json, maxPieceBytes, type Exchange } from "./exchange.ts"
 import { isNamed } from "./request-headers.ts"
 
@@ -25,12 +26,19 @@ export interface DownloadLimits {
 const uncountedBytes = 64 * 1024
 
 /**
+ * Of all long answers together: what the system copies in about a millisecond. A connection that reads nothing takes megabytes
+ * all the same.
+ */
+const bytesPerTurn = 512 * 1024
+
+/**
  * Sends answers. Whatever an answer is made of: if it is long it is in memory for as long as its
  * reader takes, so it counts against a budget of all readers and of the reader's address, and a
  * reader that takes too long is cut off.
  */
 export function createReplies({ downloads, streams }: DownloadLimits, log: Log, metrics: Pick<Metrics, "http">) {
   const budget = new AddressBudget(downloads.maxBytes, downloads.maxBytesPerAddress)
+  const turns = new TurnBudget(bytesPerTurn)
 
   async function withBudget(exchange: Exchange, bytes: number, send: () => Promise<void>): Promise<void> {
     if (exchange.over) return
@@ -60,7 +68,7 @@ export function createReplies({ downloads, streams }: DownloadLimits, log: Log, 
   }
 
   const sendLong = (exchange: Exchange, status: number, contentType: string, body: Uint8Array): Promise<void> =>
-    exchange.replyLong(status, contentType, body, paced(exchange))
+    exchange.replyLong(status, contentType, body, { sent: paced(exchange), turns })
 
   /**
    * An answer that is complete in memory.

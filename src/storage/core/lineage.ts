@@ -11,41 +11,66 @@ export interface DatabaseState {
 }
 
 /** Whether PostgreSQL still has what it committed: what an ordinary user may ask about that. */
-export const lineageStorage = (sql: Sql) => ({
-  async state(incarnation: string): Promise<DatabaseState> {
-    const [[state], system] = await Promise.all([
-      sql<{ transaction: string; is_enrolled: boolean }[]>`
-        SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS transaction,
-          EXISTS (SELECT FROM incarnations WHERE id = ${incarnation}) AS is_enrolled`,
-      // Some hosted services do not let everybody ask.
-      sql<{ system: string }[]>`SELECT system_identifier::text AS system FROM pg_control_system()`.catch(
-        (error: unknown) => {
-          if (isRefused(error)) return []
-          throw error
-        },
-      ),
-    ])
-    return {
-      system: system[0]?.system,
-      transaction: Number(state!.transaction),
-      isEnrolled: state!.is_enrolled,
-    }
-  },
+export function lineageStorage(sql: Sql) {
+  /** Some hosted services do not let everybody ask for the system: then it is asked for apart. */
+  let isInOne = true
 
-  /**
-   * A shard of which PostgreSQL has no row with this number or a higher one; the newest row of a
-   * shard is never deleted.
-   */
-  async shardBehind(rows: readonly { shard: number; number: number }[]): Promise<number | undefined> {
-    if (rows.length === 0) return undefined
-    const [behind] = await sql<{ shard: number }[]>`
+  const progressOf = (incarnation: string) => sql`
+    pg_snapshot_xmax(pg_current_snapshot())::text AS transaction,
+    EXISTS (SELECT FROM incarnations WHERE id = ${incarnation}) AS is_enrolled`
+
+  async function all(incarnation: string): Promise<StateRow> {
+    const [state] = await sql<[StateRow]>`
+      SELECT (SELECT system_identifier::text FROM pg_control_system()) AS system, ${progressOf(incarnation)}`
+    return state
+  }
+
+  async function each(incarnation: string): Promise<StateRow> {
+    const [[state], system] = await Promise.all([
+      sql<[StateRow]>`SELECT ${progressOf(incarnation)}`,
+      unlessRefused(sql<{ system: string }[]>`SELECT system_identifier::text AS system FROM pg_control_system()`),
+    ])
+    return { ...state, system: system?.[0]?.system }
+  }
+
+  return {
+    async state(incarnation: string): Promise<DatabaseState> {
+      const whole = isInOne ? await unlessRefused(all(incarnation)) : undefined
+      if (!whole) isInOne = false
+      const { system, transaction, is_enrolled } = whole ?? (await each(incarnation))
+      return { system, transaction: Number(transaction), isEnrolled: is_enrolled }
+    },
+
+    /**
+     * A shard of which PostgreSQL has no row with this number or a higher one; the newest row of a
+     * shard is never deleted.
+     */
+    async shardBehind(rows: readonly { shard: number; number: number }[]): Promise<number | undefined> {
+      if (rows.length === 0) return undefined
+      const [behind] = await sql<{ shard: number }[]>`
       SELECT t.shard
       FROM unnest(${rows.map(row => row.shard)}::smallint[], ${rows.map(row => row.number)}::bigint[]) AS t (shard, number)
       WHERE COALESCE((SELECT max(o.number) FROM outbox o WHERE o.shard = t.shard), 0) < t.number
       LIMIT 1`
-    return behind?.shard
-  },
-})
+      return behind?.shard
+    },
+  }
+}
+
+interface StateRow {
+  readonly system?: string | undefined
+  readonly transaction: string
+  readonly is_enrolled: boolean
+}
+
+async function unlessRefused<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer
+  } catch (error) {
+    if (isRefused(error)) return undefined
+    throw error
+  }
+}
 
 /** The function is another's, or is not there. */
 const isRefused = (error: unknown): boolean =>

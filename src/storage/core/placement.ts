@@ -125,6 +125,12 @@ export const placementStorage = (sql: Sql) => ({
       DELETE FROM incarnations i WHERE died_at < now() - interval '1 day' AND NOT EXISTS (SELECT 1 FROM shards WHERE owner = i.id)`
   },
 
+  /** Another text after every change of an owner: each raises an epoch. See `epochsOf`. */
+  async epochs(): Promise<string> {
+    const [row] = await sql<[{ epochs: string }]>`SELECT count(*) || ' ' || sum(epoch) AS epochs FROM shards`
+    return row.epochs
+  },
+
   async shards(only?: readonly number[]): Promise<ShardRow[]> {
     return only
       ? sql<ShardRow[]>`SELECT shard, owner, epoch FROM shards WHERE shard = ANY(${[...only]}::smallint[])`
