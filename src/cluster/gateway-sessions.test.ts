@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { afterAll, beforeAll, expect, inject, test } from "vitest"
+import { systemClock } from "../std/system-clock.ts"
 import { GatewaySessions } from "./gateway-sessions.ts"
 import { redisKeys } from "./keys.ts"
 import { openRedis } from "./redis.ts"
@@ -9,7 +10,10 @@ beforeAll(() => redis.connect())
 afterAll(() => redis.quit())
 
 test("a user's connections are counted by session; a worker counts out only its own", async () => {
-  const records = new GatewaySessions(redis, redisKeys(`test-${randomUUID()}:`), () => true)
+  const records = new GatewaySessions(redis, redisKeys(`test-${randomUUID()}:`), {
+    isShortRead: () => true,
+    clock: systemClock,
+  })
   expect(await records.connect("u", "a", "east")).toEqual(["east"])
   expect((await records.connect("u", "b", "west")).toSorted()).toEqual(["east", "west"])
   // The session goes on elsewhere; that its old socket has ended is heard later.
@@ -23,7 +27,7 @@ test("a user's connections are counted by session; a worker counts out only its 
 test("P17: a record is short only while everybody reads that, is read in either form, and is reported once to be written again", async () => {
   let isShortRead = false
   const keys = redisKeys(`test-${randomUUID()}:`)
-  const records = new GatewaySessions(redis, keys, () => isShortRead)
+  const records = new GatewaySessions(redis, keys, { isShortRead: () => isShortRead, clock: systemClock })
   const record = {
     id: "s",
     worker: "east",
@@ -49,6 +53,72 @@ test("P17: a record is short only while everybody reads that, is read in either 
   isShortRead = false
   expect([records.takeUnreadable(), records.takeUnreadable()]).toEqual([true, false])
   expect(await written()).toMatch(/^{/)
+})
+
+/** Where it is counted how many sessions each script begins. */
+function counted() {
+  const sizes: number[] = []
+  const counting = new Proxy(redis, {
+    get: (target, name) =>
+      name === "begin-sessions"
+        ? (keys: string, ...rest: string[]) => {
+            sizes.push(Number(keys) / 2)
+            return (target as unknown as Record<string, (...given: string[]) => unknown>)[name]!(keys, ...rest)
+          }
+        : Reflect.get(target, name, target),
+  })
+  const keys = redisKeys(`test-${randomUUID()}:`)
+  return { sizes, records: new GatewaySessions(counting, keys, { isShortRead: () => true, clock: systemClock }) }
+}
+const begun = (id: string, user: string, servers = 1) => ({
+  id,
+  worker: "east",
+  user,
+  accessSession: "8",
+  intents: 9,
+  guilds: Array.from({ length: servers }, (_, i) => String(i + 1)),
+  changes: [],
+  spans: [],
+  voice: null,
+})
+
+test("sessions that begin in one turn cost one script; of six of one user each is told of those before it", async () => {
+  const { sizes, records } = counted()
+  const six = Array.from({ length: 6 }, (_, i) => begun(`s${i}`, "7"))
+  const told = await Promise.all([...six.map(one => records.begin(one)), records.begin(begun("other", "9"))])
+  expect(told.map(workers => workers.length)).toEqual([1, 2, 3, 4, 5, 6, 1])
+  expect(sizes).toEqual([7])
+  expect(await records.load("s3")).toEqual(six[3])
+  expect(await records.disconnect("7", "s5", "east")).toHaveLength(5)
+})
+
+test("P19: one script begins no more than 64 sessions, and no more bytes of records than a bound", async () => {
+  const { sizes, records } = counted()
+  const many = Array.from({ length: 150 }, (_, i) => begun(`s${i}`, String(i + 1)))
+  await Promise.all(many.map(one => records.begin(one)))
+  expect(sizes).toEqual([64, 64, 22])
+  sizes.length = 0
+  // Each of some 7 characters a server.
+  const large = Array.from({ length: 20 }, (_, i) => begun(`l${i}`, String(i + 1), 2_000))
+  await Promise.all(large.map(one => records.begin(one)))
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(20)
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(9)
+})
+
+test("a Redis that fails fails all that go together, and none of the next", async () => {
+  const { sizes, records } = counted()
+  await redis.set("test-wrong", "a text")
+  const keys = redisKeys(`test-${randomUUID()}:`)
+  const failing = new GatewaySessions(
+    redis,
+    { ...keys, gatewayConnections: user => (user === "7" ? "test-wrong" : keys.gatewayConnections(user)) },
+    { isShortRead: () => true, clock: systemClock },
+  )
+  const outcomes = await Promise.allSettled(["7", "8"].map(user => failing.begin(begun(user, user))))
+  expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"])
+  expect(await failing.begin(begun("9", "9"))).toEqual(["east"])
+  expect([await records.begin(begun("7", "7")), sizes]).toEqual([["east"], [1]])
+  await redis.del("test-wrong")
 })
 
 async function onlyKey(pattern: string): Promise<string> {

@@ -34,7 +34,10 @@ export function openGateway(app: TemplatedApp, options: WebWorkerOptions, parts:
   return new Gateway({
     app,
     node: { ...cluster, presences },
-    records: new GatewaySessions(connections.sessions, connections.keys, () => cluster.membership.readsShortRecords),
+    records: new GatewaySessions(connections.sessions, connections.keys, {
+      isShortRead: () => cluster.membership.readsShortRecords,
+      clock,
+    }),
     storage: connections.storage,
     tokens: {
       verify: token => tokens.verify(token),

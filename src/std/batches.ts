@@ -1,5 +1,11 @@
 import type { Clock } from "./clock.ts"
 
+/** What one batch holds at most beside a number of questions; a larger question goes alone. */
+export interface BatchBytes<Question> {
+  readonly maxBytes: number
+  readonly bytesOf: (question: Question) => number
+}
+
 /**
  * Gathers what is asked within one turn of the event loop, so that it costs one command. Nothing waits for a timer: a
  * turn with one question sends one.
@@ -7,6 +13,10 @@ import type { Clock } from "./clock.ts"
 export function inBatches<Question, Answer>(
   send: (questions: readonly Question[]) => Promise<readonly Answer[]>,
   most: number,
+  {
+    bytes: bound,
+    soon = action => void setImmediate(action),
+  }: { readonly bytes?: BatchBytes<Question>; readonly soon?: Clock["soon"] } = {},
 ): (question: Question) => Promise<Answer> {
   interface Waiting {
     resolve(answer: Answer): void
@@ -14,6 +24,7 @@ export function inBatches<Question, Answer>(
   }
   let questions: Question[] = []
   let waiting: Waiting[] = []
+  let bytes = 0
 
   function flush(): void {
     const asked = questions
@@ -21,6 +32,7 @@ export function inBatches<Question, Answer>(
     if (asked.length === 0) return
     questions = []
     waiting = []
+    bytes = 0
     send(asked).then(
       answers => askers.forEach((asker, i) => asker.resolve(answers[i]!)),
       (error: unknown) => askers.forEach(asker => asker.reject(error)),
@@ -29,8 +41,13 @@ export function inBatches<Question, Answer>(
 
   return question =>
     new Promise((resolve, reject) => {
+      if (bound) {
+        const own = bound.bytesOf(question)
+        if (bytes + own > bound.maxBytes) flush()
+        bytes += own
+      }
       // Sockets that became readable together are served before the next check phase.
-      if (questions.push(question) === 1) setImmediate(flush)
+      if (questions.push(question) === 1) soon(flush)
       waiting.push({ resolve, reject })
       if (questions.length === most) flush()
     })

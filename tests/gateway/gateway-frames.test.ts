@@ -429,6 +429,23 @@ describe("with limits", () => {
     for (const raw of [...first, next]) raw.close()
   })
 
+  test("of connections of a user that come at once five are served, and one of another user beside them", async ({
+    cluster,
+  }) => {
+    const [worker] = await cluster.boot(1, { limited: true })
+    const [ada, lin] = [await cluster.person("ada"), await cluster.person("lin")]
+    const other = await ada.signIn(worker!)
+    const tokens = [ada.token, ada.token, ada.token, ada.token, lin.token, other.token, other.token, other.token]
+    const sockets = await Promise.all(tokens.map(() => open(worker!)))
+    for (const [i, raw] of sockets.entries()) raw.say({ op: 2, d: { token: tokens[i]! } })
+    const served = sockets.map(raw => Promise.race([raw.event("READY").then(() => true), raw.ended.then(() => false)]))
+    const [theirs] = await Promise.all(served.splice(4, 1))
+    const ours = await Promise.all(served)
+    expect(theirs).toBe(true)
+    expect(ours.filter(isServed => isServed).length).toBe(5)
+    for (const raw of sockets) raw.close()
+  })
+
   test("no more than so many connections of a user come by RESUME either; the session waits for its turn", async ({
     cluster,
   }) => {

@@ -161,7 +161,7 @@ test("a session that begins is counted and recorded; one that goes on where it w
   const staying = await ada.listen(worker!)
   const begin = async () => (await ada.listen(worker!)).close()
   const begun = await costsOf(alone, begin)
-  expect(begun).toEqual({ "redis mget": 1, "redis connect-session": 1, "redis save-session": 1, statements: 3 })
+  expect(begun).toEqual({ "redis mget": 1, "redis begin-sessions": 1, statements: 3 })
   const resume = async () => {
     staying.drop()
     await staying.reconnect()
@@ -171,6 +171,21 @@ test("a session that begins is counted and recorded; one that goes on where it w
     "redis connect-session": 1,
     "redis disconnect-session": 1,
   })
+})
+
+test("fifty sessions that begin at once are counted and recorded by few scripts", async () => {
+  const { ada } = await sharedServer(alone.cluster)
+  const begin = async () => {
+    const inboxes = await Promise.all(Array.from({ length: 50 }, () => ada.listen(alone.workers[0]!)))
+    for (const inbox of inboxes) inbox.close()
+  }
+  const { "redis begin-sessions": scripts, "redis mget": looks, statements, ...more } = await costsOf(alone, begin)
+  expect(more).toEqual({})
+  for (const count of [scripts, looks]) {
+    expect(count).toBeGreaterThanOrEqual(1)
+    expect(count).toBeLessThanOrEqual(10)
+  }
+  expect(statements).toBeLessThanOrEqual(30)
 })
 
 test("the record of a session in ten servers has at most 300 bytes", async () => {

@@ -201,6 +201,19 @@ function connectSession(keyspace: Keyspace, args: string[]): string[] {
   return [...hash.fields.values()]
 }
 
+function beginSessions(keyspace: Keyspace, args: string[]): string[][] {
+  const count = (args.length - 2) / 4
+  const [worker, seconds, ...told] = args.slice(2 * count) as [string, string, ...string[]]
+  return Array.from({ length: count }, (_, i) => {
+    const record = args[2 * i + 1]!
+    const workers = connectSession(keyspace, [args[2 * i]!, told[2 * i]!, worker, seconds])
+    keyspace.setField(record, "worker", worker)
+    keyspace.setField(record, "record", told[2 * i + 1]!)
+    keyspace.hash(record)!.expiresAt = keyspace.now() + numberOf(seconds) * 1000
+    return workers
+  })
+}
+
 function disconnectSession(keyspace: Keyspace, args: string[]): string[] {
   const [key, session, worker] = args as [string, string, string]
   const fields = keyspace.hash(key)?.fields
@@ -220,6 +233,7 @@ const scripts: Readonly<Record<string, Execute>> = {
   "save-session": saveSession,
   "connect-session": connectSession,
   "disconnect-session": disconnectSession,
+  "begin-sessions": beginSessions,
   "save-interests": saveInterests,
   "amend-session": amendSession,
 }

@@ -9,6 +9,7 @@ import type { OwnedShard } from "../../src/cluster/shard-hash.ts"
 import { redisKeys, type RedisKeys } from "../../src/cluster/keys.ts"
 import { defineScript, openBlockingRedis, openRedis, type Redis } from "../../src/cluster/redis.ts"
 import { epochMs } from "../../src/domain/core/snowflake.ts"
+import { systemClock } from "../../src/std/system-clock.ts"
 import { until } from "../kit/until.ts"
 import { directLink, SimulatedRedis, type Flight, type Link } from "./redis.ts"
 
@@ -32,7 +33,7 @@ function open(redis: Redis, keys: RedisKeys) {
     keys,
     logs: new DeliveryLogs(redis, redis, keys),
     interests: new Interests(redis, keys),
-    sessions: new GatewaySessions(redis, keys, () => true),
+    sessions: new GatewaySessions(redis, keys, { isShortRead: () => true, clock: systemClock }),
     script: (name: string, ...args: (string | number)[]) => scripts[name]!(...args),
   }
 }
@@ -165,6 +166,14 @@ const operations: fc.Arbitrary<Operation>[] = [
 
   operation("session save", [session, worker, text], ({ sessions }, id, worker, user) =>
     sessions.save({ id, worker, user, accessSession: "1", intents: 1, guilds: ["7"], changes: [], spans: [] }),
+  ),
+  operation(
+    "sessions begin",
+    [worker, fc.array(fc.tuple(session, fc.constantFrom("1", "2")), { minLength: 1, maxLength: 3 })],
+    ({ sessions }, worker, begun) => {
+      const rest = { accessSession: "1", intents: 1, guilds: ["7"], changes: [], spans: [] }
+      return Promise.all(begun.map(([id, user]) => sessions.begin({ id, worker, user, ...rest })))
+    },
   ),
   operation("session load", [session], ({ sessions }, id) => sessions.load(id)),
   operation("session claim", [session, worker, worker], ({ sessions }, id, from, to) => sessions.claim(id, from, to)),

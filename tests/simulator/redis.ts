@@ -464,8 +464,12 @@ class SimulatedClient extends EventEmitter {
     const execute = scriptOf(name, lua)
     const scripts = this as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>
     scripts[name] = (...given) => {
-      if (execute === undefined || numberOfKeys === undefined) throw notSimulated(`the script ${name}`)
-      return this.connection.send("command", [{ name, args: toWords(given), execute }])
+      if (execute === undefined) throw notSimulated(`the script ${name}`)
+      const words = toWords(given)
+      // Of a script that is given any number of keys, how many they are comes first.
+      return this.connection.send("command", [
+        { name, args: numberOfKeys === undefined ? words.slice(1) : words, execute },
+      ])
     }
   }
 }

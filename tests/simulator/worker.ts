@@ -130,7 +130,10 @@ export class SimulatedWorker implements Actor {
     })
     cluster.directory.anyShard = this.#options.anyShard
     const presences = new PresenceLookup({ ...cluster, timing: topology.presence, clock })
-    const records = new GatewaySessions(remembering, keys, () => cluster.membership.readsShortRecords)
+    const records = new GatewaySessions(remembering, keys, {
+      isShortRead: () => cluster.membership.readsShortRecords,
+      clock,
+    })
     const gateway = new Gateway({
       app: this.sockets.app,
       node: { ...cluster, presences },

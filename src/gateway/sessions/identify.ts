@@ -160,8 +160,7 @@ export class IdentifyHandler {
         clock.monotonic(),
       )
       counted = session.id
-      await sessions.count(session)
-      await records.save(sessions.recordOf(session, [...guilds.keys()]))
+      await sessions.begin(session, [...guilds.keys()])
       if (connection.closed || isLate()) throw new ClientDisconnected()
       if ([...guilds.values()].some(({ view }) => view.isOver)) throw new FrameRefused("try_again_later")
       for (const [server, { view, roles }] of guilds) {

@@ -197,11 +197,19 @@ export class Sessions {
 
   /** Limits the live connections of one user over all workers. */
   async count(session: Session): Promise<void> {
-    const { records, policy, self, isLiving } = this.#options
-    const { connectionsPerUser } = policy
-    const workers = await records.connect(session.user, session.id, self)
-    if (workers.filter(worker => isLiving(worker)).length <= connectionsPerUser) return
-    throw new FrameRefused("rate_limited")
+    const { records, self } = this.#options
+    this.#requireFew(await records.connect(session.user, session.id, self))
+  }
+
+  /** Counts a new session's connection and writes its record. */
+  async begin(session: Session, guilds: readonly Snowflake[]): Promise<void> {
+    this.#requireFew(await this.#options.records.begin(this.recordOf(session, guilds)))
+  }
+
+  #requireFew(connections: readonly string[]): void {
+    const { policy, isLiving } = this.#options
+    if (connections.filter(worker => isLiving(worker)).length > policy.connectionsPerUser)
+      throw new FrameRefused("rate_limited")
   }
 
   /** The count of a user's connections may have been lost, or may expire. */
