@@ -131,14 +131,13 @@ export const clusterConfig = {
   },
 
   /**
-   * The search index follows what is published. Messages are gathered for `gatherForMs` and written `batch` at a time; while
-   * much is sent, this takes no more than a `share` of one connection's time, until the index has been behind for `maxBehindMs`: then as much
-   * as it needs. More than `waiting` wait in the database instead of in memory.
+   * Job workers keep the search index behind what is committed. Messages are gathered for `gatherForMs` and written `batch` at a time; while
+   * much is sent, this takes no more than a `share` of one connection's time of each job worker, until the index has been behind for
+   * `maxBehindMs`: then as much as it needs.
    */
   search: {
     gatherForMs: 250,
     batch: 500,
-    waiting: 20_000,
     share: 0.04,
     maxBehindMs: 600_000,
     /**

@@ -1,6 +1,6 @@
 /** What it costs to index: all messages by a rebuild, as an operator would have it. */
 import { clusterConfig } from "../../cluster.config.ts"
-import { rebuildSearchIndex, SearchIndex } from "../../src/actors/messages/search-index.ts"
+import { rebuildSearchIndex, SearchIndex } from "../../src/workers/search-index.ts"
 import type { Log } from "../../src/observability/log.ts"
 import { openStorage } from "../../src/storage/storage.ts"
 import { systemClock } from "../../src/std/system-clock.ts"
@@ -38,7 +38,7 @@ export async function benchFill(databaseUrl: string, say: (what: string) => void
       say(`${done.toLocaleString("en")} messages indexed`)
     })
     const microseconds = ((performance.now() - began) * 1_000) / messages
-    const bytes = (await indexing.size()) / messages
+    const bytes = (await indexing.step(step => step.size())) / messages
     return { messages, microseconds, bytes }
   } finally {
     await indexing.close()

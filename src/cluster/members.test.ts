@@ -25,6 +25,7 @@ function newcomer(living: () => Promise<readonly Member[]>, { clock = systemCloc
     store: { living, declareDead: () => Promise.resolve(undefined), revive: () => Promise.resolve(1) },
     onChange: () => {},
     onDeath: id => void deaths.push(id),
+    onNews: () => {},
     onOver: () => {},
     trouble: () => {},
   })

@@ -35,6 +35,8 @@ export interface MembershipOptions {
   readonly store: MemberStore
   readonly onChange: (members: readonly Member[]) => void
   readonly onDeath: (id: string) => void
+  /** Another member has said that it has news. */
+  readonly onNews: () => void
   /** The worker must end: it was declared dead, or Redis lost what it knew. */
   readonly onOver: (why: string) => void
   readonly trouble: (error: unknown) => void
@@ -45,6 +47,7 @@ interface Seen {
   leaving: boolean
   lives: number
   readsShortRecords: boolean
+  news: number
   value: string
   /** How long the member has stood still while this observer was well. */
   stoodStill: number
@@ -69,6 +72,8 @@ export class Membership {
   #counter = 0
   #lives = 0
   #leaving = false
+  #hasNews = false
+  #news = 0
   #renewedAt: number
   #lastRound: number | undefined
   #isSameRedis: () => Promise<boolean>
@@ -153,6 +158,11 @@ export class Membership {
     this.#options.onChange(this.members())
   }
 
+  /** The next renewal says that this worker has committed something, whatever it was: who follows the database looks there. */
+  noteNews(): void {
+    this.#hasNews = true
+  }
+
   /** Says that this worker is on its way out, so that nobody gives it anything any more. */
   async announceLeaving(): Promise<void> {
     this.#leaving = true
@@ -186,7 +196,10 @@ export class Membership {
   async #renew(): Promise<void> {
     const { redis, keys, self, clock, timing } = this.#options
     const startedAt = clock.monotonic()
-    const value = JSON.stringify([++this.#counter, self.role, self.host, self.slot, this.#leaving, this.#lives, 1])
+    if (this.#hasNews) this.#news++
+    this.#hasNews = false
+    const shown = [++this.#counter, self.role, self.host, self.slot, this.#leaving, this.#lives, 1, this.#news]
+    const value = JSON.stringify(shown)
     const replications = replicationsOf(redis)
     if (replications !== this.#replications) {
       // Another Redis, or the one of before after a restart: what it still knows counts for nothing, so it may have lost it.
@@ -215,17 +228,21 @@ export class Membership {
     this.#wellFor += elapsed
 
     let changed = false
+    let hasNews = false
     for (const [id, text] of Object.entries(everybody)) {
       if (id === self.id || this.#dead.has(id)) continue
       const seen = this.#seen.get(id)
       if (seen === undefined) {
         const [, role, host, slot] = JSON.parse(text) as [number, Member["role"], string, number]
         this.#see({ id, role, host, slot }, text)
-        changed = true
+        changed = hasNews = true
       } else if (seen.value !== text) {
         seen.value = text
         seen.lives = livesOf(text)
         seen.readsShortRecords = readsShortRecords(text)
+        const news = newsOf(text)
+        hasNews ||= news !== seen.news
+        seen.news = news
         seen.stoodStill = 0
         // What was said does not unsay itself: a notice may be ahead of the counter.
         const leaving = seen.leaving || isLeaving(text)
@@ -238,6 +255,7 @@ export class Membership {
       if (seen.member.role === "web" && seen.value !== "" && !seen.readsShortRecords) this.#olderAt = startedAt
     }
     if (changed) this.#options.onChange(this.members())
+    if (hasNews) this.#options.onNews()
     for (const [id, seen] of this.#seen) if (seen.stoodStill >= timing.deadAfterMs) this.#declareDead(id)
   }
 
@@ -269,6 +287,7 @@ export class Membership {
       stoodStill: 0,
       lives: livesOf(value),
       readsShortRecords: value !== "" && readsShortRecords(value),
+      news: newsOf(value),
       leaving: value !== "" && isLeaving(value),
     })
   }
@@ -276,4 +295,6 @@ export class Membership {
 
 const livesOf = (value: string): number => (value === "" ? 0 : (JSON.parse(value) as number[])[5]!)
 const readsShortRecords = (value: string): boolean => (JSON.parse(value) as unknown[])[6] === 1
+/** A former version says nothing of news. */
+const newsOf = (value: string): number => (value === "" ? 0 : ((JSON.parse(value) as number[])[7] ?? 0))
 const isLeaving = (value: string): boolean => (JSON.parse(value) as unknown[])[4] === true

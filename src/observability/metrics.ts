@@ -48,6 +48,7 @@ export function createMetrics({
     pools: poolsMetrics(declare),
     automod: automodMetrics(declare),
     jobs: jobsMetrics(declare),
+    search: searchMetrics(declare),
     /** Releases the event-loop monitor. */
     close: () => loop.stop(),
   }
@@ -436,6 +437,15 @@ function jobsMetrics(declare: Declare) {
       { most: 20 },
     ),
     waiting: declare.gauge("starling_jobs_waiting", "Runnable jobs that wait for a worker"),
+  }
+}
+
+function searchMetrics(declare: Declare) {
+  return {
+    behindSeconds: declare.gauge(
+      "starling_search_behind_seconds",
+      "How long the first message has waited that the search index has not read within seconds; 0: there is none. Looked at once a minute",
+    ),
   }
 }
 

@@ -16,6 +16,7 @@ import { OutlineLoads } from "../storage/communities/outline-loads.ts"
 import { openStorage } from "../storage/storage.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
 import { consumeJobs } from "../workers/consumer.ts"
+import { SearchIndex } from "../workers/search-index.ts"
 import { createMailer } from "../workers/mail.ts"
 import { sweeps } from "../workers/jobs.ts"
 import { startSweeps } from "../workers/sweep.ts"
@@ -100,7 +101,20 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     signal: ending.signal,
   }
   const consumer = consumeJobs({ connection: taking, prefix: redisPrefix, tools, log, metrics, trouble })
-  const sweeping = startSweeps({ sweeps, tools, log, now: clock.now })
+  const searchRows = storage.openSearchIndex()
+  const searchIndex = new SearchIndex({
+    storage: searchRows,
+    bounds: topology.search,
+    languages: config.policy.search_languages,
+    adds: config.policy.search_enabled,
+    clock,
+    log,
+  })
+  cluster.signals.on("committed", () => searchIndex.look())
+  // What nobody has told of: the word of it was lost with Redis, or with the worker that had it.
+  const lookingAgain = () => async () => searchIndex.look()
+  const sweeping = startSweeps({ sweeps: [lookingAgain, ...sweeps], tools, log, now: clock.now })
+  searchIndex.look()
 
   let waiting = 0
   metrics.jobs.waiting.from(() => waiting)
@@ -113,6 +127,8 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     clearInterval(counting)
     await finish()
     await sweeping.stop()
+    await searchIndex.stop()
+    await searchRows.close().catch(() => {})
     await cluster.stop()
     await queue.close().catch(trouble)
     adding.disconnect()

@@ -33,7 +33,6 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
   const origin = await homeReplicationId(admission, storage.placement.redisOrigin)
   const keys = redisKeys(options.redisPrefix, origin, lineage.name)
   const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now())
-  const searchRows = storage.openSearchIndex()
   const secrets = createSecrets(options.secretKey)
   return {
     storage,
@@ -42,7 +41,6 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
     keys,
     lineage,
     jobs,
-    searchRows,
     blobs: openLocalBlobs(config.filesDir),
     secrets,
     signedPath: (file: string, now: number) =>
@@ -51,7 +49,6 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
     async close() {
       await jobs.close().catch(() => {})
       for (const connection of redis) connection.disconnect()
-      await searchRows.close().catch(() => {})
       await storage.close().catch(() => {})
     },
   }

@@ -1,7 +1,6 @@
 import { createHmac } from "node:crypto"
 import uWebSockets, { type TemplatedApp } from "uWebSockets.js"
 import { createActorParts, hostActors } from "../actors/host-actors.ts"
-import { SearchIndex } from "../actors/messages/search-index.ts"
 import { PresenceLookup } from "../actors/social/presence-lookup.ts"
 import { createAdmission } from "../cluster/admission.ts"
 import { connector } from "../cluster/redis.ts"
@@ -17,6 +16,7 @@ import { ServerStatusWatch } from "./server-status-watch.ts"
 import { connectWebWorker, tokensOf, type WebConnections } from "./web-connections.ts"
 import { openGateway, type WebParts } from "./web-gateway.ts"
 import { openRest } from "./web-rest.ts"
+import { watchSearchIndex } from "./search-index-watch.ts"
 import type { WebWorkerOptions } from "./web-worker-options.ts"
 
 export interface WebWorker {
@@ -45,12 +45,12 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const app = uWebSockets.App()
   const accepted = countAccepted(app, options)
   const gateway = openGateway(app, options, parts)
-  const { host, searchIndex, texts } = hostShards(options, parts, gateway)
+  const { host, texts } = hostShards(options, parts, gateway)
   const { server: rest, stopDeferred } = openRest(options, parts, gateway, host)
   rest.register(app)
 
   await host.start()
-  searchIndex.start()
+  const watching = watchSearchIndex(options, connections)
   gateway.begin(cluster.streams.position)
   const listener = await listen(app, options.listen)
 
@@ -60,7 +60,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     requests.stop()
     await host.stop()
     await texts.stop()
-    searchIndex.stop()
+    watching.stop()
     await connections.close()
   }
 
@@ -157,18 +157,10 @@ function partsOf(
 
 /** Hosts the actors of this worker's shards; what they publish and what becomes of the cluster reaches the gateway. */
 function hostShards(
-  { config: { policy }, topology, log, metrics, onOver }: WebWorkerOptions,
+  { topology, log, metrics, onOver }: WebWorkerOptions,
   { connections, cluster, tokens }: WebParts,
   gateway: Gateway,
 ) {
-  const searchIndex = new SearchIndex({
-    storage: connections.searchRows,
-    bounds: topology.search,
-    languages: policy.search_languages,
-    adds: policy.search_enabled,
-    clock,
-    log,
-  })
   cluster.signals.on("logItems", items => gateway.takeItems(items))
   cluster.streams.holdWhile(() => gateway.isFull)
   const texts = createTextJudge({ log, metrics })
@@ -179,7 +171,6 @@ function hostShards(
     signedPath: connections.signedPath,
     revoke: sessions => tokens.revoke(sessions),
     renew: sessions => tokens.invalidate(sessions),
-    subscribers: [searchIndex.subscriber],
     homeSubscriptions: shards => gateway.homeSubscriptions(shards),
     onPresences: changes => gateway.takePresences(changes),
     presence: topology.presence,
@@ -192,7 +183,7 @@ function hostShards(
     isOver = true
     onOver(why)
   })
-  return { host, searchIndex, texts }
+  return { host, texts }
 }
 
 const listen = (app: TemplatedApp, { host, port }: WebWorkerOptions["listen"]) =>

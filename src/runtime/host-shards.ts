@@ -12,7 +12,7 @@ import { CommitQueue } from "./commit-queue.ts"
 import { Outbox, type OutboxEvents } from "./outbox.ts"
 import { OwnerWatch } from "./owner-watch.ts"
 import { PublicationWatch } from "./publication-watch.ts"
-import type { EffectExtension, InterestObserver, Lookup, RowSubscriber } from "./plugs.ts"
+import type { EffectExtension, InterestObserver, Lookup } from "./plugs.ts"
 import type { Router } from "./router.ts"
 import { ShardBalancer } from "./shard-balancer.ts"
 
@@ -26,7 +26,6 @@ export interface ShardHostOptions<Source = unknown> {
   readonly revoke: (sessions: readonly string[]) => Promise<void>
   /** Makes every worker look at these sessions anew. */
   readonly renew: (sessions: readonly string[]) => Promise<void>
-  readonly subscribers?: readonly RowSubscriber[]
   readonly observers?: readonly InterestObserver[]
   /** By the names that turns call them. */
   readonly extensions?: Readonly<Record<string, EffectExtension>>
@@ -72,6 +71,7 @@ export function createShardParts<Source>(cluster: ClusterInside, options: ShardH
       host.removeShard(shard)
     },
     progressed: () => queue.wake(),
+    committed: () => cluster.membership.noteNews(),
   })
   const lane = storage.openLane(self.id, 0, 1)
   const { lineageWatch } = cluster
@@ -229,7 +229,6 @@ function openOutbox(
       revoke: options.revoke,
       renew: options.renew,
     },
-    subscribers: options.subscribers ?? [],
     timing: { keepMs: topology.actors.outboxKeepMs, sweepEveryMs: topology.actors.outboxSweepEveryMs },
     clock,
     log,

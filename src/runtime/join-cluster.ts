@@ -77,6 +77,8 @@ export interface ClusterOptions {
 export type ClusterSignals = {
   /** A worker was declared dead. */
   death: [worker: string]
+  /** Another worker has committed something: who reads what is committed looks for it. */
+  committed: []
   /** Somebody has come, leaves or is dead. */
   membersChanged: []
   /** Somebody's notice of who owns these shards now. */
@@ -322,6 +324,7 @@ function openMembership(
     },
     onChange: () => signals.emit("membersChanged"),
     onDeath: worker => signals.emit("death", worker),
+    onNews: () => signals.emit("committed"),
     onOver: why => signals.emit("over", why),
     trouble,
   })

@@ -9,7 +9,6 @@ import type { Metrics } from "../observability/metrics.ts"
 import type { OutboxRow } from "../storage/core/lanes.ts"
 import type { ClusterView, DeadWorkers } from "./cluster-view.ts"
 import type { Publisher } from "./commit-queue.ts"
-import type { RowSubscriber } from "./plugs.ts"
 import { jobOf, logFields, readRowBody, type Row, type RowItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
 import { backoffMs } from "../std/backoff.ts"
@@ -65,6 +64,8 @@ export interface OutboxEvents {
   stale(shard: Shard): void
   /** A part of what waited has been published. */
   progressed(): void
+  /** Rows were committed, which others than this worker may read. */
+  committed(): void
 }
 
 export interface OutboxOptions {
@@ -79,7 +80,6 @@ export interface OutboxOptions {
   readonly store: OutboxStore
   readonly targets: OutboxTargets
   readonly events: OutboxEvents
-  readonly subscribers: readonly RowSubscriber[]
   readonly timing: { readonly keepMs: number; readonly sweepEveryMs: number }
   readonly clock: Clock
   readonly log: Log
@@ -164,6 +164,7 @@ export class Outbox implements Publisher {
   publish(rows: readonly Row[], published: () => void): void {
     this.#comparedAt ??= this.#options.logs.replications
     this.#unconfirmed += rows.length
+    if (rows.length > 0) this.#options.events.committed()
     this.#waiting.push({ rows, published })
     this.#start()
   }
@@ -490,7 +491,7 @@ export class Outbox implements Publisher {
     return (from !== undefined && number > from && logFields({ shard, number }, item)) || []
   }
 
-  /** Tells and jobs go out beside the stream, and subscribers are shown the row; it is confirmed when all have arrived. */
+  /** Tells and jobs go out beside the stream; the row is confirmed when all have arrived. */
   #sendElsewhere(row: Row): void {
     const errands = row.items.flatMap((item, i) =>
       item[0] === "t"
@@ -499,10 +500,6 @@ export class Outbox implements Publisher {
           ? [this.#untilDone("adding a job", () => this.#options.targets.addJob(jobOf(item)))]
           : [],
     )
-    for (const subscriber of this.#options.subscribers) {
-      const taken = subscriber(row.items)
-      if (taken) errands.push(taken)
-    }
     Promise.all(errands).then(
       () => this.#confirm(row),
       (error: unknown) =>

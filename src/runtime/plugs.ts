@@ -1,13 +1,6 @@
 import type { Snowflake } from "../contract/core/fields.ts"
 import type { OwnedShard } from "../cluster/shard-hash.ts"
-import type { RowItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
-
-/**
- * Sees what was published, row by row, once it stands in the delivery logs, and again after a fail-over to another owner.
- * A row is confirmed when every subscriber has resolved; undefined: it has nothing to do.
- */
-export type RowSubscriber = (items: readonly RowItem[]) => Promise<void> | undefined
 
 /** Follows which homes have listeners: see `Shard.onInterestChanged`. */
 export interface InterestObserver {

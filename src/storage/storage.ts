@@ -7,7 +7,7 @@ import { bansStorage } from "./communities/bans.ts"
 import { botsStorage } from "./accounts/bots.ts"
 import { channelsStorage } from "./communities/channels.ts"
 import type { Metrics } from "../observability/metrics.ts"
-import { bounded, observing, openPool, type Observe, type PoolOptions } from "./core/database.ts"
+import { bounded, inTransaction, observing, openPool, within, type Observe, type PoolOptions } from "./core/database.ts"
 import { deliveriesStorage } from "./messages/deliveries.ts"
 import { directsStorage } from "./social/directs.ts"
 import { emojisStorage } from "./communities/emojis.ts"
@@ -34,7 +34,8 @@ import { presencesStorage } from "./social/presences.ts"
 import { reactionsStorage } from "./messages/reactions.ts"
 import { readStateStorage } from "./messages/read-state.ts"
 import { relationshipsStorage } from "./social/relationships.ts"
-import { searchIndexStorage, searchSettings, searchStorage } from "./messages/search.ts"
+import { searchSettings, searchStorage } from "./messages/search.ts"
+import { listUnread, searchIndexStorage, searchLagStorage } from "./messages/search-index.ts"
 import { serversStorage } from "./communities/servers.ts"
 import { serverStatusStorage } from "./service/server-status.ts"
 import { sessionsStorage } from "./accounts/sessions.ts"
@@ -57,6 +58,8 @@ export const searchConnections = 2
 const searchTimeoutMs = 1_500
 /** PostgreSQL ends them first: nothing goes on for nobody. */
 const slack = 250
+/** The most that one step of the search index takes, and holds shards of it. */
+const stepTimeoutMs = 20_000
 
 /** Everything kept in PostgreSQL: one pool of plain statements, and lanes for what turns write. */
 export function openStorage(options: StorageOptions) {
@@ -115,7 +118,7 @@ export function openStorage(options: StorageOptions) {
     mails: asked(mailsStorage(sql)),
     accountDeletion: asked(accountDeletionStorage(sql)),
     exports: asked(exportsStorage(sql)),
-    placement: asked(placementStorage(sql)),
+    placement: asked(placementStorage(sql, listUnread)),
     lineage: asked(lineageStorage(sql)),
     migrations: asked(migrationsStorage(sql)),
     tells: asked(tellsStorage(sql)),
@@ -127,10 +130,26 @@ export function openStorage(options: StorageOptions) {
     operatorRequests: asked(operatorRequestsStorage(sql)),
     /** Searches have connections of their own: what takes long keeps nothing else waiting. */
     search: bounded(searchStorage(searching), searchTimeoutMs + slack, observe),
-    /** What keeps the search index, on one connection. */
+    searchLag: asked(searchLagStorage(sql)),
+    /** What keeps the search index, on one connection: each step of it is a transaction. */
     openSearchIndex() {
-      const indexing = openPool({ ...pool, connections: 1, name: `${pool.name} index`, settings: searchSettings })
-      return { ...asked(searchIndexStorage(indexing)), close: () => indexing.end({ timeout: 1 }) }
+      const indexing = openPool({
+        ...pool,
+        connections: 1,
+        name: `${pool.name} index`,
+        settings: searchSettings,
+        idleInTransactionTimeoutMs: stepTimeoutMs,
+      })
+      type Step = ReturnType<typeof searchIndexStorage>
+      return {
+        step: <T>(act: (step: Step) => Promise<T>): Promise<T> =>
+          within(
+            inTransaction(indexing, sql => act(asked(searchIndexStorage(sql)))),
+            stepTimeoutMs,
+            "a step of the search index",
+          ),
+        close: () => indexing.end({ timeout: 1 }),
+      }
     },
     openLane: (incarnation: string, lane: number, generation: number) =>
       new Lane({ ...pool, incarnation, lane, generation, name: `${pool.name} lane ${lane}`, observe: observeLane }),
@@ -146,3 +165,5 @@ export function openStorage(options: StorageOptions) {
 
 export type Storage = ReturnType<typeof openStorage>
 export type SearchIndexStorage = Omit<ReturnType<Storage["openSearchIndex"]>, "close">
+/** What is asked within a step. */
+export type SearchIndexStep = ReturnType<typeof searchIndexStorage>

@@ -10,7 +10,7 @@ import { plantedId, plantServer, sharedServer } from "../kit/seeds.ts"
 import { expect, testWith } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-const test = testWith({ topology: { search: { gatherForMs: 5, share: 1 } } })
+const test = testWith({ topology: { search: { gatherForMs: 5, share: 1 } }, jobWorkers: 1 })
 
 const longest = limits.messagesPageBytes
 

@@ -7,7 +7,7 @@ import type { Topology } from "../kit/cluster.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-const test = testWith({ topology: { search: { gatherForMs: 5, share: 1 } } })
+const test = testWith({ topology: { search: { gatherForMs: 5, share: 1 } }, jobWorkers: 1 })
 
 /** Everything that was sent can be found. */
 const indexed = (shared: SharedCluster) =>
@@ -645,10 +645,9 @@ test("public servers are found by name and description, others never", async ({ 
 })
 
 test("while nothing is searched, what was deleted or edited does not stay among what can be", async ({ cluster }) => {
-  const [place] = await cluster.boot(1, {
-    config: { STARLING_SEARCH_ENABLED: "false" },
-    topology: { search: { gatherForMs: 5, share: 1 } },
-  })
+  const off = { config: { STARLING_SEARCH_ENABLED: "false" }, topology: { search: { gatherForMs: 5, share: 1 } } }
+  const [place] = await cluster.boot(1, off)
+  await cluster.bootJobWorker(off)
   const { ada, channel } = await cluster.seed(sharedServer)
   const channel_id = channel.id
   const { createMessage, editMessage, deleteMessage, bulkDeleteMessages } = ada.on(place!)
@@ -677,7 +676,8 @@ test("new rows are soon sorted into the indexes, so that searches do not go thro
   cluster,
 }) => {
   const sorting = (sortEveryMs: number) => ({ topology: { search: { gatherForMs: 5, sortEveryMs } } })
-  const [seldom] = await cluster.boot(1, sorting(600_000))
+  const [place] = await cluster.boot(1)
+  const seldom = await cluster.bootJobWorker(sorting(600_000))
   const { ada, channel } = await cluster.seed(sharedServer)
   await cluster.sql`CREATE EXTENSION pageinspect`
   const unsorted = async () => {
@@ -686,23 +686,24 @@ test("new rows are soon sorted into the indexes, so that searches do not go thro
         (gin_metapage_info(get_raw_page('message_search_folded', 0))).n_pending_tuples::int AS folded`
     return row!.words + row!.folded
   }
-  const said = async (place: Endpoint, content: string) => {
-    await ada.on(place).createMessage({ channel_id: channel.id, content })
+  const said = async (content: string) => {
+    await ada.on(place!).createMessage({ channel_id: channel.id, content })
     await until(
       "it is found",
-      async () => (await ada.on(place).searchMessages({ query: content })).results.length === 1,
+      async () => (await ada.on(place!).searchMessages({ query: content })).results.length === 1,
     )
   }
-  await said(seldom!, "kumquat")
+  await said("kumquat")
   expect(await unsorted()).toBeGreaterThan(0)
-  await seldom!.stop()
-  const [often] = await cluster.boot(1, sorting(50))
-  await said(often!, "physalis")
+  await seldom.stop()
+  await cluster.bootJobWorker(sorting(50))
+  await said("physalis")
   await until("all is sorted in", async () => (await unsorted()) === 0)
 })
 
 test("IDX1: an edited message is not found by its old text, indexed or not", async ({ cluster }) => {
-  const [place] = await cluster.boot(1, { topology: { search: { gatherForMs: 5 } } })
+  const [place] = await cluster.boot(1)
+  await cluster.bootJobWorker({ topology: { search: { gatherForMs: 5 } } })
   const { ada, channel } = await cluster.seed(sharedServer)
   const { createMessage, searchMessages } = ada.on(place!)
   const { id } = await createMessage({ channel_id: channel.id, content: "the password is hunter" })
@@ -713,8 +714,8 @@ test("IDX1: an edited message is not found by its old text, indexed or not", asy
   expect(await found()).toBe(0)
 })
 
-test("what was committed when its owner died is indexed by the next one", async ({ cluster }) => {
-  const [east] = await cluster.boot(1, { topology: { search: { gatherForMs: 60_000 } } })
+test("what was committed when its owner died is indexed, in servers and conversations", async ({ cluster }) => {
+  const [east] = await cluster.boot(1)
   const { ada, channel } = await cluster.seed(sharedServer)
   const eve = await cluster.person("eve")
   const dm = await ada.on(east!).openDirectChannel({ recipient_id: eve.id })
@@ -722,8 +723,9 @@ test("what was committed when its owner died is indexed by the next one", async 
   const rows = () => cluster.sql`SELECT channel_id FROM message_search ORDER BY channel_id`
   expect(await rows()).toEqual([])
   await east!.stop()
-  const [west] = await cluster.boot(1, { topology: { search: { gatherForMs: 5 } } })
+  await cluster.bootJobWorker({ topology: { search: { gatherForMs: 5 } } })
   await until("both are indexed", async () => (await rows()).length === 2)
+  const [west] = await cluster.boot(1)
   const { results } = await ada.on(west!).searchMessages({ query: "last words" })
   expect(results.map(({ channel_id }) => channel_id).toSorted()).toEqual([channel.id, dm.id].toSorted())
 })

@@ -163,8 +163,6 @@ test("the simulator runs the program's own actors, lanes, cluster and gateway, a
   outside.push("src/cluster/lineage-notes.ts")
   // Types alone, which nobody runs.
   outside.push("src/gateway/requests/handlers.ts", "src/runtime/plugs.ts")
-  // A row subscriber that web workers hand in: the simulated database has no full-text search.
-  outside.push("src/actors/messages/search-index.ts")
   const isOwn = (file: string) => relative(root, file).split(sep).join("/")
   const seen = new Set([...reached].map(isOwn))
   expect(own.filter(file => !seen.has(file) && !outside.includes(file))).toEqual([])

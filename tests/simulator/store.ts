@@ -618,6 +618,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       usersBeginning: unsupported("search.usersBeginning"),
       publicServers: unsupported("search.publicServers"),
     },
+    searchLag: { waitingFor: unsupported("searchLag.waitingFor") },
     openSearchIndex() {
       throw new Error("nobody searches the simulated store")
     },

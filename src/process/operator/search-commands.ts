@@ -1,5 +1,5 @@
 import { clusterConfig } from "../../../cluster.config.ts"
-import { rebuildSearchIndex, SearchIndex } from "../../actors/messages/search-index.ts"
+import { rebuildSearchIndex, SearchIndex } from "../../workers/search-index.ts"
 import type { Log } from "../../observability/log.ts"
 import { systemClock as clock } from "../../std/system-clock.ts"
 import type { Commands } from "./saying.ts"

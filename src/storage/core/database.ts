@@ -167,6 +167,34 @@ export const isStoppedStatement = (error: unknown): boolean =>
 export const isSessionOver = (error: unknown): boolean =>
   !(error instanceof postgres.PostgresError) || ("severity" in error && error.severity === "FATAL")
 
+/**
+ * Whether the connection itself has ended, not only what was asked on it. One that is merely slow
+ * still takes a ROLLBACK.
+ */
+const isConnectionOver = (error: unknown): boolean =>
+  error instanceof postgres.PostgresError
+    ? "severity" in error && error.severity === "FATAL"
+    : isDatabaseUnavailable(error) && !(error instanceof NoAnswer)
+
+/**
+ * postgres.js 3.4.9 ends the process when a transaction whose connection has closed sends its
+ * ROLLBACK; so a transaction that has lost its connection sends nothing more. `begin` itself
+ * rejects as soon as the connection is closed. It can go when a write to a closed connection is an
+ * ordinary error (porsager/postgres issue 1208).
+ */
+export const closing = new Promise<never>(() => {})
+
+/** Commits what `act` asks for together, or nothing of it. The pool serves nothing else. */
+export const inTransaction = <T>(sql: Sql, act: (transaction: Statements) => Promise<T>): Promise<T> =>
+  sql.begin(async transaction => {
+    try {
+      return await act(transaction)
+    } catch (error) {
+      if (isConnectionOver(error)) await closing
+      throw error
+    }
+  }) as Promise<T>
+
 /** Bounds what has no deadline of its own on this side. */
 export function within<T>(promise: PromiseLike<T>, milliseconds: number, what: string): Promise<T> {
   return new Promise((resolve, reject) => {

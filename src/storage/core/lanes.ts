@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import {
+  closing,
   isSessionOver,
   isTakenBack,
   openPool,
@@ -177,12 +178,5 @@ export class Lane {
   }
 }
 
-/**
- * postgres.js 3.4.9 ends the process when a transaction whose connection has closed sends its
- * ROLLBACK; so a transaction that has lost its connection sends nothing more. `begin` itself
- * rejects as soon as the connection is closed. It can go when a write to a closed connection is an
- * ordinary error (porsager/postgres issue 1208).
- */
-const closing = new Promise<never>(() => {})
 const isConnectionLost = (outcome: PromiseSettledResult<unknown>): boolean =>
   outcome.status === "rejected" && isSessionOver(outcome.reason)

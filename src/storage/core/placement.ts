@@ -1,6 +1,6 @@
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { OutboxRow } from "./lanes.ts"
-import type { Sql } from "./database.ts"
+import type { Sql, Statement } from "./database.ts"
 
 export const personalData: PersonalData = {
   others: {
@@ -27,7 +27,11 @@ export interface IncarnationRow {
  * Who is a member, who owns which shard, and what each shard has still to publish: the part of the
  * cluster that only PostgreSQL decides.
  */
-export const placementStorage = (sql: Sql) => ({
+export const placementStorage = (
+  sql: Sql,
+  /** What is done with rows of the outbox that are about to be deleted: a part of a WITH query after `swept (shard, number)`. */
+  beforeSweep: (sql: Sql) => Statement,
+) => ({
   /** Makes a new incarnation with its lanes; an id is never used twice. */
   async enrol(row: IncarnationRow, lanes: number): Promise<void> {
     await sql`
@@ -191,8 +195,10 @@ export const placementStorage = (sql: Sql) => ({
   /** Forgets published rows by their exact keys. */
   async sweep(rows: readonly { shard: number; number: number }[]): Promise<void> {
     await sql`
-      DELETE FROM outbox USING unnest(${rows.map(row => row.shard)}::smallint[], ${rows.map(row => row.number)}::bigint[]) AS t (shard, number)
-      WHERE outbox.shard = t.shard AND outbox.number = t.number`
+      WITH swept AS MATERIALIZED (
+        SELECT * FROM unnest(${rows.map(row => row.shard)}::smallint[], ${rows.map(row => row.number)}::bigint[]) AS t (shard, number)),
+      kept AS (${beforeSweep(sql)})
+      DELETE FROM outbox USING swept WHERE outbox.shard = swept.shard AND outbox.number = swept.number`
   },
 
   /**

@@ -343,6 +343,10 @@ const deletionStorage = (sql: Sql) => ({
    */
   async purgeSearched(channels: readonly Snowflake[], limit: number): Promise<number> {
     const ids = [...channels]
+    // A step of the index that has read the messages before they were deleted is over after this.
+    await sql`
+      SELECT FROM message_search_positions WHERE shard = ANY(SELECT ((id >> 12) & 1023)::smallint FROM unnest(${ids}::bigint[]) AS id)
+      ORDER BY shard FOR UPDATE`
     await sql`DELETE FROM message_search_backlog WHERE channel_id = ANY(${ids}::bigint[])`
     const { count } = await sql`
       DELETE FROM message_search WHERE ctid = ANY(ARRAY(

@@ -2,10 +2,9 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import type { Override } from "../../domain/core/overrides.ts"
 import { grantsOf, type AccessRules } from "../../domain/core/permissions.ts"
-import type { SearchSource } from "../../domain/messages/search-text.ts"
 import type { Permission } from "../../contract/core/permissions.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
-import type { Sql, Statement } from "../core/database.ts"
+import type { Sql, Statement, Statements } from "../core/database.ts"
 import { messagesWithin, type MessagesWithin } from "./message-rows.ts"
 import { messageFields } from "./messages.ts"
 import type { UserRow } from "../accounts/users.ts"
@@ -15,6 +14,7 @@ import { append } from "../../std/multi-map.ts"
 export const personalData: PersonalData = {
   others: {
     message_search: { why: "What messages are found by, made of them at any time; it goes with them" },
+    message_search_positions: { why: "How far message_search follows the outbox" },
     message_search_backlog: { why: "Which messages are to be read for searches; gone within minutes" },
     message_search_rebuild: { why: "How far the making of message_search has come" },
   },
@@ -23,16 +23,6 @@ export const personalData: PersonalData = {
 export interface MessagePlace {
   readonly channel_id: Snowflake
   readonly message_id: Snowflake
-}
-
-/** A message as the index keeps it. */
-export interface IndexedMessage extends MessagePlace {
-  readonly home_id: Snowflake
-  readonly content: string | null
-  readonly edited_at: number
-  readonly folded: string
-  /** In the notation of a `tsvector`. */
-  readonly words: string
 }
 
 /**
@@ -75,7 +65,7 @@ export interface Found {
   readonly edge: Snowflake | null
 }
 
-const pairs = (sql: Sql, keys: readonly MessagePlace[]): Statement =>
+export const pairs = (sql: Statements, keys: readonly MessagePlace[]): Statement =>
   sql`unnest(${column(keys, "channel_id")}::bigint[], ${column(keys, "message_id")}::bigint[])`
 
 /** The message was not edited since it was indexed: its present text may not match. */
@@ -101,6 +91,18 @@ const latest = 100
 
 /** How many of the newest messages of a place tell how fast it fills. */
 const sampled = 8
+
+/** What languages make of words. */
+export const stemReads = (sql: Statements) => ({
+  /** The stems of words in each language. A stop word of a language has no stem in it. */
+  async stems(words: readonly string[], languages: readonly string[]): Promise<Map<string, string[]>> {
+    const rows = await sql<{ word: string; stems: string[] }[]>`
+      SELECT w AS word, array_agg(DISTINCT stem) AS stems
+      FROM unnest(${[...words]}::text[]) AS w, unnest(${[...languages]}::text[]) AS l, LATERAL unnest(ts_lexize((l || '_stem')::regdictionary, w)) AS stem
+      GROUP BY w`
+    return new Map(rows.map(({ word, stems }) => [word, stems]))
+  },
+})
 
 /** Queries that say where a user may search, and which users and channels a query names. */
 const scopeReads = (sql: Sql) => ({
@@ -168,14 +170,7 @@ const scopeReads = (sql: Sql) => ({
     return new Map(rows.map(({ name, id }) => [name, id]))
   },
 
-  /** The stems of words in each language. A stop word of a language has no stem in it. */
-  async stems(words: readonly string[], languages: readonly string[]): Promise<Map<string, string[]>> {
-    const rows = await sql<{ word: string; stems: string[] }[]>`
-      SELECT w AS word, array_agg(DISTINCT stem) AS stems
-      FROM unnest(${[...words]}::text[]) AS w, unnest(${[...languages]}::text[]) AS l, LATERAL unnest(ts_lexize((l || '_stem')::regdictionary, w)) AS stem
-      GROUP BY w`
-    return new Map(rows.map(({ word, stems }) => [word, stems]))
-  },
+  ...stemReads(sql),
 })
 
 /** Searches by places and dates. */
@@ -479,104 +474,3 @@ export const searchSettings = {
   plan_cache_mode: "force_generic_plan",
   jit: "off",
 } as const
-
-/** Statements that maintain the index. */
-export const searchIndexStorage = (sql: Sql) => ({
-  async sources(keys: readonly MessagePlace[]): Promise<SearchSource[]> {
-    return sql<SearchSource[]>`
-      SELECT m.id, m.channel_id, m.server_id, m.author_id, m.content, m.edited_at, m.pinned_at, m.embeds, m.attachments,
-        CASE WHEN m.poll IS NULL THEN NULL ELSE
-          ARRAY[m.poll ->> 'question'] || ARRAY(SELECT o ->> 'text' FROM json_array_elements(m.poll -> 'options') AS o) END AS poll_texts,
-        CASE WHEN m.server_id IS NULL THEN (SELECT array_remove(ARRAY[d.user_id, d.other_id], NULL) FROM direct_channels d WHERE d.id = m.channel_id) END AS participants
-      FROM ${pairs(sql, keys)} AS k (channel_id, id) JOIN messages m USING (channel_id, id) WHERE NOT m.deleted`
-  },
-
-  /**
-   * Written only if the message still has this text: the process that changed it has it read once
-   * more.
-   */
-  async put(rows: readonly IndexedMessage[]): Promise<void> {
-    await sql`
-      INSERT INTO message_search AS s (channel_id, message_id, home_id, edited_at, folded, words)
-      SELECT t.channel_id, t.message_id, t.home_id, t.edited_at, t.folded, t.words::tsvector
-      FROM unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "message_id")}::bigint[], ${column(rows, "home_id")}::bigint[],
-        ${column(rows, "content")}::text[], ${column(rows, "edited_at")}::bigint[], ${column(rows, "folded")}::text[], ${column(rows, "words")}::text[])
-        AS t (channel_id, message_id, home_id, content, edited_at, folded, words)
-      JOIN messages m ON m.channel_id = t.channel_id AND m.id = t.message_id AND NOT m.deleted AND m.content IS NOT DISTINCT FROM t.content
-      ON CONFLICT (channel_id, message_id) DO UPDATE SET edited_at = excluded.edited_at, folded = excluded.folded, words = excluded.words
-      WHERE s.edited_at <= excluded.edited_at AND (s.folded <> excluded.folded OR s.words <> excluded.words)`
-  },
-
-  /**
-   * Sorts new rows into the two indexes. PostgreSQL first keeps them in lists beside the indexes,
-   * and every search goes through these lists entry by entry, once for each stretch of time.
-   */
-  async sortIn(): Promise<void> {
-    await sql`SELECT gin_clean_pending_list('message_search_words'), gin_clean_pending_list('message_search_folded')`
-  },
-
-  async remove(keys: readonly MessagePlace[]): Promise<void> {
-    await sql`
-      DELETE FROM message_search s USING ${pairs(sql, keys)} AS t (channel_id, message_id)
-      WHERE s.channel_id = t.channel_id AND s.message_id = t.message_id
-        AND NOT EXISTS (SELECT FROM messages m WHERE m.channel_id = t.channel_id AND m.id = t.message_id AND NOT m.deleted
-          AND coalesce(m.edited_at, 0) <= s.edited_at)`
-  },
-
-  async putBack(keys: readonly MessagePlace[]): Promise<void> {
-    await sql`INSERT INTO message_search_backlog (channel_id, message_id) SELECT * FROM ${pairs(sql, keys)}`
-  },
-
-  /** The messages that have waited longest. A message that was put back twice is listed twice. */
-  async backlog(limit: number): Promise<(MessagePlace & { id: Snowflake | number })[]> {
-    return sql<(MessagePlace & { id: Snowflake | number })[]>`
-      SELECT id, channel_id, message_id FROM message_search_backlog ORDER BY id LIMIT ${limit}`
-  },
-
-  async endBacklog(ids: readonly (Snowflake | number)[]): Promise<void> {
-    await sql`DELETE FROM message_search_backlog WHERE id = ANY(${ids.map(String)}::bigint[])`
-  },
-
-  /** What languages make of words; see `searchStorage`. */
-  stems: scopeReads(sql).stems,
-
-  /** Bytes of the index. */
-  async size(): Promise<number> {
-    const [row] = await sql<{ bytes: number }[]>`SELECT pg_total_relation_size('message_search') AS bytes`
-    return row!.bytes
-  },
-
-  /** Begins a rebuild, or continues one. @returns how many messages it has done */
-  async beginRebuild(): Promise<number> {
-    const [row] = await sql<{ done: number }[]>`
-      INSERT INTO message_search_rebuild AS r DEFAULT VALUES ON CONFLICT (one) DO UPDATE SET one = r.one RETURNING done`
-    return row!.done
-  },
-
-  /** The next messages of a rebuild, and its position. */
-  async rebuildSlice(limit: number): Promise<{ from: MessagePlace; keys: MessagePlace[] }> {
-    const [from] = await sql<MessagePlace[]>`SELECT channel_id::text, message_id::text FROM message_search_rebuild`
-    if (!from) return { from: { channel_id: "0", message_id: "0" }, keys: [] }
-    const keys = await sql<MessagePlace[]>`
-      SELECT channel_id, id AS message_id FROM messages WHERE (channel_id, id) > (${from.channel_id}::bigint, ${from.message_id}::bigint)
-      ORDER BY channel_id, id LIMIT ${limit}`
-    return { from, keys }
-  },
-
-  /**
-   * Removes what the index has between two messages and no message accounts for. `to` null: to the
-   * end, and the rebuild is over.
-   */
-  async endSlice(from: MessagePlace, to: MessagePlace | null, done: number): Promise<void> {
-    const largest = "9223372036854775807"
-    const last = to ?? { channel_id: largest, message_id: largest }
-    await sql`
-      WITH orphans AS (
-        DELETE FROM message_search s
-        WHERE (s.channel_id, s.message_id) > (${from.channel_id}::bigint, ${from.message_id}::bigint)
-          AND (s.channel_id, s.message_id) <= (${last.channel_id}::bigint, ${last.message_id}::bigint)
-          AND NOT EXISTS (SELECT FROM messages m WHERE m.channel_id = s.channel_id AND m.id = s.message_id AND NOT m.deleted)),
-      over AS (DELETE FROM message_search_rebuild WHERE ${to === null})
-      UPDATE message_search_rebuild SET channel_id = ${last.channel_id}, message_id = ${last.message_id}, done = done + ${done} WHERE ${to !== null}`
-  },
-})

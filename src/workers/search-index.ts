@@ -1,20 +1,18 @@
-import type { Clock, Timer } from "../../std/clock.ts"
-import { foldedText, mayHaveStem, vectorText, wordsOf, type SearchSource } from "../../domain/messages/search-text.ts"
-import type { Log } from "../../observability/log.ts"
-import { isDataError } from "../../storage/core/database.ts"
-import type { IndexedMessage, MessagePlace } from "../../storage/messages/search.ts"
-import type { SearchIndexStorage } from "../../storage/storage.ts"
-import type { RowSubscriber } from "../../runtime/plugs.ts"
-import type { RowItem } from "../../runtime/row.ts"
-import { backoffMs } from "../../std/backoff.ts"
+import { foldedText, mayHaveStem, vectorText, wordsOf, type SearchSource } from "../domain/messages/search-text.ts"
+import type { Log } from "../observability/log.ts"
+import type { RowItem } from "../runtime/row.ts"
+import { backoffMs } from "../std/backoff.ts"
+import type { Clock, Timer } from "../std/clock.ts"
+import { isDataError } from "../storage/core/database.ts"
+import type { IndexedMessage } from "../storage/messages/search-index.ts"
+import type { MessagePlace } from "../storage/messages/search.ts"
+import type { SearchIndexStep, SearchIndexStorage } from "../storage/storage.ts"
 
 export interface SearchIndexBounds {
   /** How long messages are gathered. */
   readonly gatherForMs: number
   /** Messages in one write. */
   readonly batch: number
-  /** Messages that wait in memory. Further ones wait in the database. */
-  readonly waiting: number
   /** The share of a connection's time that indexing takes while much is sent. */
   readonly share: number
   /**
@@ -28,23 +26,23 @@ export interface SearchIndexBounds {
   readonly sortEveryMs: number
 }
 
-interface Waiting {
-  readonly key: MessagePlace
-  readonly done: (() => void)[]
-}
-
 const keyOf = ({ channel_id, message_id }: MessagePlace): string => `${channel_id}:${message_id}`
 
 /** How many words' stems are remembered. */
 const rememberedStems = 50_000
-/** How often the database's list of messages that are not indexed is checked; any worker may fill it. */
-const backlogEveryMs = 60_000
+/** Bytes of the outbox that one step reads. */
+const stepBytes = 1024 * 1024
 
 /**
- * Keeps the search index behind what is published. It keeps:
- *   IDX1  A message counts as indexed only when the index, or the list of messages to index, has
- *       its current or a later content.
- * However much is sent, what waits in memory is bounded, and the database is asked one thing at a time.
+ * Keeps the search index behind what is committed: reads the outbox of each shard from where the
+ * index stands, then the list of messages that it did not come to before their rows were deleted.
+ * Several processes share the shards. It keeps:
+ *   IDX1  A message counts as indexed only when the index has its current or a later content, or
+ *       a row of the outbox or the list of messages to index says that it has not.
+ *   IDX2  Where a shard's index stands is committed with what is indexed, by one process at a
+ *       time: one that is killed leaves nothing half done, and nothing undone.
+ * However much is sent, what a step holds is bounded, and the database is asked one thing at a time.
+ * Nothing is asked of it while nothing is committed.
  */
 export class SearchIndex {
   readonly #storage: SearchIndexStorage
@@ -53,19 +51,15 @@ export class SearchIndex {
   readonly #adds: boolean
   readonly #clock: Clock
   readonly #log: Log
-  readonly #waiting = new Map<string, Waiting>()
   readonly #stems = new Map<string, readonly string[]>()
-  #running = false
+  #running: Promise<void> | undefined
   #stopped = false
-  /** Messages that were sent since the last batch. */
-  #added = 0
+  /** Rows of the outbox, or messages in the list, may be there that are not indexed. */
+  #hasNews = false
   #caughtUpAt = 0
-  #looking: Timer | undefined
   #pausing: Timer | undefined
   #sorting: Timer | undefined
   #goOn: (() => void) | undefined
-  /** The database's list may have entries. */
-  #hasBacklog = true
   /** How many rows are not sorted into the indexes, and since when there are any. */
   #unsorted = 0
   #unsortedSince = 0
@@ -93,50 +87,19 @@ export class SearchIndex {
     this.#log = options.log
   }
 
-  get waiting(): number {
-    return this.#waiting.size
-  }
-
-  /** Messages that are published are read again, as they are now. */
-  readonly subscriber: RowSubscriber = items => {
-    const messages = messagesIn(items)
-    return messages.length === 0 ? undefined : this.add(messages)
-  }
-
-  /** Reads these messages anew; resolves when they can be found as they are now. */
-  add(keys: readonly MessagePlace[]): Promise<void> {
-    if (keys.length === 0) return Promise.resolve()
-    return new Promise(resolve => {
-      let left = keys.length
-      const done = () => {
-        if (--left === 0) resolve()
-      }
-      this.#added += keys.length
-      for (const key of keys) {
-        const name = keyOf(key)
-        const known = this.#waiting.get(name)
-        if (known) known.done.push(done)
-        else this.#waiting.set(name, { key, done: [done] })
-      }
-      this.#start()
-    })
-  }
-
-  /** Checks the list regularly for entries that others left. */
-  start(): void {
-    this.#looking = this.#clock.every(backlogEveryMs, () => {
-      this.#hasBacklog = true
-      this.#start()
-    })
+  /** Something may have been committed that is not indexed. */
+  look(): void {
+    this.#hasNews = true
     this.#start()
   }
 
-  stop(): void {
+  /** Resolves when the step that is under way has ended. */
+  async stop(): Promise<void> {
     this.#stopped = true
-    this.#looking?.stop()
     this.#pausing?.stop()
     this.#sorting?.stop()
     this.#goOn?.()
+    await this.#running
   }
 
   /** Ends early when the worker ends: nothing waits for it. */
@@ -150,42 +113,63 @@ export class SearchIndex {
 
   #start(): void {
     if (this.#running || this.#stopped) return
-    this.#running = true
-    this.#run()
+    this.#running = this.#run()
       .catch((error: unknown) => this.#log.error({ err: error }, "search index stopped"))
-      .finally(() => {
-        this.#running = false
-        if (this.#waiting.size > 0) this.#start()
+      .then(() => {
+        this.#running = undefined
+        if (this.#hasNews) this.#start()
       })
   }
 
   async #run(): Promise<void> {
-    const { gatherForMs, batch, waiting, share, maxBehindMs } = this.#bounds
+    const { gatherForMs, share, maxBehindMs } = this.#bounds
     this.#caughtUpAt = this.#clock.monotonic()
-    this.#isQuiet = this.#added < batch / 10
-    for (let failures = 0; !this.#stopped && (this.#waiting.size > 0 || this.#hasBacklog || this.#isSortingDue);) {
-      if (this.#waiting.size < batch) await this.#pause(gatherForMs)
+    let isBehind = false
+    for (let failures = 0; !this.#stopped && (this.#hasNews || this.#isSortingDue);) {
+      if (!isBehind) await this.#pause(gatherForMs)
+      if (this.#stopped) return
       const began = this.#clock.monotonic()
       try {
-        if (this.#waiting.size > waiting) await this.#putBack()
-        else if (this.#isSortingDue) await this.sortIn()
-        else if (this.#waiting.size > 0) await this.#indexWaiting()
-        else await this.#readBacklog()
+        if (this.#isSortingDue) await this.sortIn()
+        else {
+          // What is committed from here on is told once more.
+          this.#hasNews = false
+          const { isQuiet, isAll } = await this.#step()
+          this.#isQuiet = isQuiet
+          isBehind = !isAll
+          this.#hasNews ||= isBehind
+        }
         failures = 0
       } catch (error) {
+        this.#hasNews = true
         if (this.#stopped) return
-        this.#log.warn({ err: error, waiting: this.#waiting.size }, "search index behind")
+        this.#log.warn({ err: error }, "search index behind")
         await this.#pause(backoffMs(failures++, 100, 5_000))
       }
       const now = this.#clock.monotonic()
-      if (this.#waiting.size < batch && !this.#hasBacklog) this.#caughtUpAt = now
+      if (!isBehind && failures === 0) this.#caughtUpAt = now
       // Sending comes first: the database gets its time back, less of it the longer the index is behind, and when nothing is sent.
-      this.#isQuiet = this.#added < batch / 10
-      this.#added = 0
       const part = Math.max(share, this.#isQuiet ? 0.5 : 0, (now - this.#caughtUpAt) / maxBehindMs)
       if (part < 1) await this.#pause(Math.min((now - began) * (1 / part - 1), 5_000))
     }
     this.#sortLater()
+  }
+
+  /** IDX2. @returns whether all messages are indexed, and whether few were sent since the last step */
+  #step(): Promise<{ isQuiet: boolean; isAll: boolean }> {
+    const { batch } = this.#bounds
+    return this.#storage.step(async step => {
+      const { rows, isAll } = await step.claim(stepBytes)
+      const sent = distinct(
+        rows.flatMap(({ body }) => messagesIn((JSON.parse(body) as { items: readonly RowItem[] }).items)),
+      )
+      for (let i = 0; i < sent.length; i += batch) await this.index(step, sent.slice(i, i + batch))
+      if (rows.length > 0) await step.advance(rows)
+      if (sent.length >= batch) return { isQuiet: false, isAll: false }
+      const listed = await step.takeListed(batch)
+      await this.index(step, distinct(listed))
+      return { isQuiet: isAll && sent.length < batch / 10, isAll: isAll && listed.length < batch }
+    })
   }
 
   get #isSortingDue(): boolean {
@@ -207,7 +191,7 @@ export class SearchIndex {
     const rows = this.#unsorted
     this.#unsorted = 0
     try {
-      await this.#storage.sortIn()
+      await this.#storage.step(step => step.sortIn())
     } catch (error) {
       this.#unsorted += rows
       if (!isDataError(error)) throw error
@@ -220,74 +204,20 @@ export class SearchIndex {
     }
   }
 
-  #take(most: number): Waiting[] {
-    const taken: Waiting[] = []
-    // A message that is named again from here on is read again.
-    for (const [name, waiting] of this.#waiting) {
-      if (taken.length >= most) break
-      taken.push(waiting)
-      this.#waiting.delete(name)
-    }
-    return taken
-  }
-
-  #giveBack(taken: readonly Waiting[]): void {
-    for (const waiting of taken) {
-      const known = this.#waiting.get(keyOf(waiting.key))
-      if (known) known.done.push(...waiting.done)
-      else this.#waiting.set(keyOf(waiting.key), waiting)
-    }
-  }
-
-  async #with(most: number, act: (keys: MessagePlace[]) => Promise<void>): Promise<void> {
-    const taken = this.#take(most)
-    try {
-      await act(taken.map(({ key }) => key))
-    } catch (error) {
-      this.#giveBack(taken)
-      throw error
-    }
-    for (const { done } of taken) for (const tell of done) tell()
-  }
-
-  #indexWaiting(): Promise<void> {
-    return this.#with(this.#bounds.batch, keys => this.index(keys))
-  }
-
-  /** Bounds how many messages wait in memory: the others wait in the database. */
-  #putBack(): Promise<void> {
-    return this.#with(this.#bounds.waiting, async keys => {
-      await this.#storage.putBack(keys)
-      this.#hasBacklog = true
-    })
-  }
-
-  async #readBacklog(): Promise<void> {
-    const left = await this.#storage.backlog(this.#bounds.batch)
-    this.#hasBacklog = left.length > 0
-    if (left.length === 0) return
-    // Duplicates would stand in each other's way in one statement.
-    await this.index([
-      ...new Map(
-        left.map(({ channel_id, message_id }) => [keyOf({ channel_id, message_id }), { channel_id, message_id }]),
-      ).values(),
-    ])
-    await this.#storage.endBacklog(left.map(({ id }) => id))
-  }
-
   /** Updates the index for these messages as they are now. Deleted messages are removed from it. */
-  async index(keys: readonly MessagePlace[]): Promise<void> {
-    if (!this.#adds) return this.#storage.remove(keys)
-    const sources = await this.#storage.sources(keys)
+  async index(step: SearchIndexStep, keys: readonly MessagePlace[]): Promise<void> {
+    if (keys.length === 0) return
+    if (!this.#adds) return step.remove(keys)
+    const sources = await step.sources(keys)
     const there = new Set(sources.map(({ channel_id, id }) => keyOf({ channel_id, message_id: id })))
     const gone = keys.filter(key => !there.has(keyOf(key)))
-    if (gone.length > 0) await this.#storage.remove(gone)
-    if (sources.length > 0) await this.#put(await this.#rowsOf(sources))
+    if (gone.length > 0) await step.remove(gone)
+    if (sources.length > 0) await this.#put(step, await this.#rowsOf(step, sources))
   }
 
-  async #put(rows: readonly IndexedMessage[]): Promise<void> {
+  async #put(step: SearchIndexStep, rows: readonly IndexedMessage[]): Promise<void> {
     try {
-      await this.#storage.put(rows)
+      await step.put(rows)
       if (this.#unsorted === 0) this.#unsortedSince = this.#clock.monotonic()
       this.#unsorted += rows.length
     } catch (error) {
@@ -298,14 +228,14 @@ export class SearchIndex {
         return this.#log.error({ err: error, channel: channel_id, message: message_id }, "message not indexed")
       }
       const half = rows.length >> 1
-      await this.#put(rows.slice(0, half))
-      await this.#put(rows.slice(half))
+      await this.#put(step, rows.slice(0, half))
+      await this.#put(step, rows.slice(half))
     }
   }
 
-  async #rowsOf(sources: readonly SearchSource[]): Promise<IndexedMessage[]> {
+  async #rowsOf(step: SearchIndexStep, sources: readonly SearchSource[]): Promise<IndexedMessage[]> {
     const words = sources.map(source => wordsOf(source))
-    await this.#learnStems(words.flatMap(found => [...found.keys()]))
+    await this.#learnStems(step, words.flatMap(found => [...found.keys()]))
     const stemsOf = (word: string) => this.#stems.get(word) ?? []
     return sources.map((source, i) => ({
       channel_id: source.channel_id,
@@ -318,32 +248,34 @@ export class SearchIndex {
     }))
   }
 
-  async #learnStems(words: readonly string[]): Promise<void> {
+  async #learnStems(step: SearchIndexStep, words: readonly string[]): Promise<void> {
     const unknown = [...new Set(words)].filter(word => !this.#stems.has(word) && mayHaveStem(word))
     if (unknown.length === 0 || this.#languages.length === 0) return
     if (this.#stems.size > 0 && this.#stems.size + unknown.length > rememberedStems) {
       this.#stems.clear()
-      return this.#learnStems(words)
+      return this.#learnStems(step, words)
     }
-    const stems = await this.#storage.stems(unknown, this.#languages)
+    const stems = await step.stems(unknown, this.#languages)
     for (const word of unknown) this.#stems.set(word, stems.get(word) ?? [])
   }
 }
+
+const distinct = (keys: readonly MessagePlace[]): MessagePlace[] => [
+  ...new Map(keys.map(key => [keyOf(key), { channel_id: key.channel_id, message_id: key.message_id }])).values(),
+]
 
 /**
  * The messages that a row of the outbox changes. A conversation outside servers has no events of
  * its own: its home tells the homes of its participants. The rows with which those relay to their
  * users are left out.
  */
-export function messagesIn(items: readonly RowItem[]): MessagePlace[] {
-  const found = new Map<string, MessagePlace>()
-  for (const item of items) {
+function messagesIn(items: readonly RowItem[]): MessagePlace[] {
+  return items.flatMap(item => {
     const about = item[0] === "e" && item[2].kind !== "user" ? item[6] : item[0] === "t" ? item[5] : undefined
-    if (!about) continue
+    if (!about) return []
     const [channel_id, ...messages] = about
-    for (const message_id of messages) found.set(keyOf({ channel_id, message_id }), { channel_id, message_id })
-  }
-  return [...found.values()]
+    return messages.map(message_id => ({ channel_id, message_id }))
+  })
 }
 
 /** How many messages a rebuild reads at a time. */
@@ -359,12 +291,19 @@ export async function rebuildSearchIndex(
   index: SearchIndex,
   said: (done: number) => void,
 ): Promise<number> {
-  for (let done = await storage.beginRebuild(); ; said(done)) {
-    const { from, keys } = await storage.rebuildSlice(slice)
-    if (keys.length > 0) await index.index(keys)
-    await storage.endSlice(from, keys.length < slice ? null : keys.at(-1)!, keys.length)
-    done += keys.length
-    if (keys.length >= slice) continue
+  let done = await storage.step(step => step.beginRebuild())
+  for (;;) {
+    const count = await storage.step(async step => {
+      const { from, keys } = await step.rebuildSlice(slice)
+      await index.index(step, keys)
+      await step.endSlice(from, keys.length < slice ? null : keys.at(-1)!, keys.length)
+      return keys.length
+    })
+    done += count
+    if (count >= slice) {
+      said(done)
+      continue
+    }
     await index.sortIn()
     return done
   }
