@@ -235,7 +235,10 @@ export class SearchIndex {
 
   async #rowsOf(step: SearchIndexStep, sources: readonly SearchSource[]): Promise<IndexedMessage[]> {
     const words = sources.map(source => wordsOf(source))
-    await this.#learnStems(step, words.flatMap(found => [...found.keys()]))
+    await this.#learnStems(
+      step,
+      words.flatMap(found => [...found.keys()]),
+    )
     const stemsOf = (word: string) => this.#stems.get(word) ?? []
     return sources.map((source, i) => ({
       channel_id: source.channel_id,

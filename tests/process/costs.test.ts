@@ -19,10 +19,8 @@ async function open(count: number, options: BootOptions = {}): Promise<Scene> {
   const asked = await countAsked(cluster)
   const scene = { cluster, asked, workers: [] as readonly Worker[] }
   scenes.push(scene)
-  // What is indexed is asked for later, by the clock.
   const { databaseUrl, redisUrl } = asked
-  const config = { STARLING_SEARCH_ENABLED: "false", ...options.config }
-  scene.workers = await cluster.boot(count, { databaseUrl, redisUrl, ...options, config })
+  scene.workers = await cluster.boot(count, { databaseUrl, redisUrl, ...options })
   return scene
 }
 

@@ -152,7 +152,9 @@ export const searchIndexStorage = (sql: Statements) => ({
 
   /** The next messages of a rebuild, and its position. Nobody else reads or writes messages of these shards meanwhile. */
   async rebuildSlice(limit: number): Promise<{ from: MessagePlace; keys: MessagePlace[] }> {
-    const [from] = await sql<MessagePlace[]>`SELECT channel_id::text, message_id::text FROM message_search_rebuild FOR UPDATE`
+    const [from] = await sql<
+      MessagePlace[]
+    >`SELECT channel_id::text, message_id::text FROM message_search_rebuild FOR UPDATE`
     if (!from) return { from: { channel_id: "0", message_id: "0" }, keys: [] }
     const keys = await sql<MessagePlace[]>`
       SELECT channel_id, id AS message_id FROM messages WHERE (channel_id, id) > (${from.channel_id}::bigint, ${from.message_id}::bigint)
