@@ -77,3 +77,50 @@ test("P17: a member that is only on record is taken for one of the version befor
   await redis.hset(keys.members, "w1", JSON.stringify([1, "web", "test", 1, false, 0, 1]))
   await until("it says what it reads", () => membership.readsShortRecords)
 })
+
+test("who has committed something says so once with its sign of life, and nobody is told anything otherwise", async () => {
+  const keys = redisKeys(`test-${randomUUID()}:`)
+  let told = 0
+  const memberIn = (slot: number, onNews: () => void) => {
+    const membership = new Membership({
+      redis,
+      keys,
+      self: member(slot),
+      timing: { renewEveryMs: 10, serveForMs: 20_000, deadAfterMs: 30_000 },
+      clock: systemClock,
+      store: {
+        living: () => Promise.resolve([]),
+        declareDead: () => Promise.resolve(undefined),
+        revive: () => Promise.resolve(1),
+      },
+      onChange: () => {},
+      onDeath: () => {},
+      onNews,
+      onOver: () => {},
+      trouble: () => {},
+    })
+    onTestFinished(() => membership.stop())
+    return membership
+  }
+  const shown = async (slot: number) =>
+    (JSON.parse((await redis.hget(keys.members, `w${slot}`)) ?? "[0]") as [number])[0]
+  /** Both have shown themselves, and seen the other, several times from here on. */
+  const rounds = async () => {
+    const before = await Promise.all([shown(0), shown(1)])
+    await until("both have renewed", async () =>
+      (await Promise.all([shown(0), shown(1)])).every((count, i) => count >= before[i]! + 4),
+    )
+  }
+  const busy = memberIn(0, () => {})
+  await busy.start()
+  await memberIn(1, () => told++).start()
+  await rounds()
+  // Of one that it had not seen before it knows nothing.
+  expect(told).toBe(1)
+  busy.noteNews()
+  busy.noteNews()
+  await rounds()
+  expect(told).toBe(2)
+  await rounds()
+  expect(told).toBe(2)
+})

@@ -14,7 +14,7 @@ import { until } from "../kit/until.ts"
 
 const eager = { search: { gatherForMs: 5, share: 1 } }
 /** Rows of the outbox are deleted as soon as they have arrived, but for the newest of each shard. */
-const sweptAtOnce = { actors: { outboxKeepMs: 0, outboxSweepEveryMs: 20 } }
+const sweptSoon = { actors: { outboxKeepMs: 0, outboxSweepEveryMs: 20 } }
 
 /** As many connections as there are processes that keep the index. */
 function opened(cluster: Cluster) {
@@ -126,7 +126,7 @@ test("IDX2: nobody else reads a shard that is being indexed; two job workers mis
     const held = new Set(rows.map(({ shard }) => shard))
     expect(held.size).toBe(1)
     const others = await two.step(async other => (await other.claim(2 ** 20)).rows.map(({ shard }) => shard))
-    // All that have news are held, whether or not there was room for their rows.
+    // All that have news are held, whether or not their rows were read.
     expect(others).toEqual([])
   })
   await Promise.all([0, 1].map(() => cluster.bootJobWorker({ topology: eager })))
@@ -203,7 +203,7 @@ test("IDX1: a message that is deleted while it is indexed is not in the index af
 test("without a job worker searches answer, and what they miss waits in a list until there is one", async ({
   cluster,
 }) => {
-  const [place] = await cluster.boot(1, { topology: sweptAtOnce })
+  const [place] = await cluster.boot(1, { topology: sweptSoon })
   const { ada, lin, channel } = await cluster.seed(sharedServer)
   const rest = ada.on(place!)
   const channel_id = channel.id
@@ -216,7 +216,7 @@ test("without a job worker searches answer, and what they miss waits in a list u
   await rest.pinMessage({ channel_id, message_id: said[1]! })
   await rest.bulkDeleteMessages({ channel_id, messages: [said[2]!, said[3]!] })
   // The newest row of a shard stays.
-  await rest.editServer({ server_id: channel.server_id!, name: "Other" })
+  await rest.editServer({ server_id: channel.server_id, name: "Other" })
   await rest.deleteMessage({ channel_id: dm, message_id: await say("the last", dm) })
   const listed = async () =>
     new Set(
