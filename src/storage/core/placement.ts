@@ -24,14 +24,16 @@ export interface IncarnationRow {
 }
 
 /**
+ * What is done with rows of the outbox that are about to be deleted, as a part of a WITH query after
+ * `swept (shard, number)`.
+ */
+type BeforeSweep = (sql: Sql) => Statement
+
+/**
  * Who is a member, who owns which shard, and what each shard has still to publish: the part of the
  * cluster that only PostgreSQL decides.
  */
-export const placementStorage = (
-  sql: Sql,
-  /** What is done with rows of the outbox that are about to be deleted: a part of a WITH query after `swept (shard, number)`. */
-  beforeSweep: (sql: Sql) => Statement,
-) => ({
+export const placementStorage = (sql: Sql, beforeSweep: BeforeSweep) => ({
   /** Makes a new incarnation with its lanes; an id is never used twice. */
   async enrol(row: IncarnationRow, lanes: number): Promise<void> {
     await sql`
