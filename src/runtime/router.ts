@@ -40,6 +40,12 @@ export interface LocalShards {
   readonly wasSeen: (tell: { shard: number; source: number; number: number; item: number }) => Promise<boolean>
 }
 
+/** Somebody who waits for an answer. */
+interface Waiting {
+  readonly expiresAt: number
+  readonly reject: (error: Error) => void
+}
+
 /** Every ask of a host has the same keys, wherever it came from. */
 const envelopeOf = (
   { actor, id, command, input }: AskMessage,
@@ -54,7 +60,7 @@ const envelopeOf = (
  */
 export class Router {
   readonly #options: RouterOptions
-  readonly #waiting = new Set<{ readonly expiresAt: number; readonly reject: (error: Error) => void }>()
+  readonly #waiting = new Set<Waiting>()
   readonly #sweeper: SweepWhileAny
   #local: LocalShards | undefined
   #stopped = false
@@ -183,28 +189,60 @@ export class Router {
     )
   }
 
+  /** What is here is performed without another layer; if its shard has moved meanwhile, its owner is looked for. */
   #perform(
     shard: number,
     message: AskMessage,
     { requestId, timeoutMs = this.#options.askTimeoutMs }: AskOptions = {},
   ): Promise<unknown> {
+    const { clock, directory, metrics, view } = this.#options
+    const deadlineMs = clock.monotonic() + timeoutMs
+    return new Promise((resolve, reject) => {
+      const waiting = this.#await(deadlineMs, reject)
+      const answered = (reply: unknown) => {
+        this.#waiting.delete(waiting)
+        resolve(reply)
+      }
+      const failed = (error: Error) => {
+        this.#waiting.delete(waiting)
+        reject(error)
+      }
+      const { id: self } = view.self
+      const host = directory.ownerOf(shard) === self && !view.isDead(self) ? this.#local?.host : undefined
+      if (!host || this.#stopped || timeoutMs <= 0)
+        return void this.#performAtOwner(shard, message, requestId, deadlineMs).then(answered, failed)
+      metrics.bus.localAsks.inc()
+      host
+        .perform(envelopeOf(message, requestId, deadlineMs), shard)
+        .then(answered, (error: Error) =>
+          error instanceof ShardMoved || error instanceof WorkerGone
+            ? this.#performAtOwner(shard, message, requestId, deadlineMs).then(answered, failed)
+            : failed(error),
+        )
+    })
+  }
+
+  #performAtOwner(
+    shard: number,
+    message: AskMessage,
+    requestId: string | undefined,
+    deadlineMs: number,
+  ): Promise<unknown> {
     const { bus, metrics } = this.#options
     const id = requestId ?? bus.newId()
     // Once it was sent away it may have been done there; if the shard comes here, its outbox knows the answer by this id.
     let named = requestId !== undefined
-    return this.#bounded(timeoutMs, deadlineMs =>
-      this.#atOwner(shard, deadlineMs, {
-        isResentOnce: true,
-        here: () => {
-          metrics.bus.localAsks.inc()
-          return this.#host.perform(envelopeOf(message, named ? id : undefined, deadlineMs), shard)
-        },
-        there: (owner, left) => {
-          named = true
-          return bus.request(owner, "ask", message, left, id)
-        },
-      }),
-    )
+    return this.#atOwner(shard, deadlineMs, {
+      isResentOnce: true,
+      here: () => {
+        metrics.bus.localAsks.inc()
+        return this.#host.perform(envelopeOf(message, named ? id : undefined, deadlineMs), shard)
+      },
+      there: (owner, left) => {
+        named = true
+        return bus.request(owner, "ask", message, left, id)
+      },
+    })
   }
 
   async #atOwner<T>(
@@ -267,13 +305,18 @@ export class Router {
     if (error instanceof ShardMoved && this.#local && !this.#local.host.shard(shard)) this.#local.onMissing(shard)
   }
 
+  #await(expiresAt: number, reject: (error: Error) => void): Waiting {
+    const waiting = { expiresAt, reject }
+    this.#waiting.add(waiting)
+    this.#sweeper.begin()
+    return waiting
+  }
+
   /** Every ask ends: what has no answer at its deadline is refused as "not now", though it may still happen. */
   #bounded<T>(timeoutMs: number, action: (deadlineMs: number) => Promise<T>): Promise<T> {
     const expiresAt = this.#options.clock.monotonic() + timeoutMs
     return new Promise<T>((resolve, reject) => {
-      const waiting = { expiresAt, reject }
-      this.#waiting.add(waiting)
-      this.#sweeper.begin()
+      const waiting = this.#await(expiresAt, reject)
       action(expiresAt).then(
         reply => {
           this.#waiting.delete(waiting)
