@@ -5,7 +5,7 @@ import { isDatabaseUnavailable, observing } from "./database.ts"
 
 test("queries are counted: sent, under way, failed", async () => {
   const metrics = createMetrics()
-  onTestFinished(() => void metrics.close())
+  onTestFinished(() => metrics.close())
   const count = async (name: string) =>
     (await snapshot(metrics.registry))
       .find(metric => metric.name === name)!
