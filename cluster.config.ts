@@ -35,6 +35,12 @@ export const clusterConfig = {
 
   bus: { askTimeoutMs: 4_000, maxPendingAsks: 20_000, trimEveryMs: 1_000 },
 
+  /**
+   * Access sessions that a web worker keeps in its memory: so many, of so many bytes, for so long. Requests with one of them ask
+   * nobody for it. What others change in the database without saying so is noticed that much later at most.
+   */
+  sessions: { kept: 10_000, keptBytes: 32 * 1024 * 1024, keptMs: 30_000 },
+
   actors: {
     /** Commands waiting in one home, loaded homes per worker, commands under way per worker. */
     mailbox: 2_000,

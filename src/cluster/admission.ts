@@ -5,18 +5,16 @@ import type { Route } from "../contract/core/registry.ts"
 import { isAdministrator } from "../domain/accounts/accounts.ts"
 import { limitPercent } from "../domain/accounts/tiers.ts"
 import type { Metrics } from "../observability/metrics.ts"
-import { inBatches } from "../std/batches.ts"
 import type { Clock } from "../std/clock.ts"
 import { capsOf, openBuckets, windowOf, type BucketAnswer, type BucketQuestion } from "./bucket-calls.ts"
 import type { RedisKeys } from "./keys.ts"
 import { Leases, type Lease, type LeaseBounds } from "./leases.ts"
-import { getEach, type Redis } from "./redis.ts"
+import type { Redis } from "./redis.ts"
 import { onNewReplication } from "./replication.ts"
 import {
   barredUntil,
   isSameClient,
   maxLooks,
-  orUnavailable,
   type AccessSession,
   type CachedSession,
   type PresentedToken,
@@ -110,24 +108,17 @@ export interface AdmissionOptions {
   metrics?: Metrics
 }
 
-type Found = AccessSession | "revoked" | "expired"
 type FailedToken = "malformed" | "unknown" | "revoked" | "expired"
 type LetIn = Extract<Admitted, { readonly verdict: "ok" }>
 
-/** Sessions in one command. */
-const most = 256
-/** `last_activity` is that old when it is due. */
-const touchEverySeconds = 60
-
 /**
- * Lets requests in. First it is known whose token it is: that costs one command, shared by the requests of one turn of the event
- * loop, and a look into the database for a session that is not cached. Then the global, the user's or address's, and the
+ * Lets requests in. First it is known whose token it is: for a session that this worker keeps nobody is asked; else it costs one
+ * command, shared by the requests of one turn of the event loop, and a look into the database where it is not cached. Then the global, the user's or address's, and the
  * route's bucket are asked, in one call of a script, unless a lease lets the request in (`Leases`).
  */
 export function createAdmission(options: AdmissionOptions) {
-  const { redis, tokens, enabled, limits = defaultRateLimits, bypassSecret } = options
+  const { tokens, enabled, limits = defaultRateLimits, bypassSecret } = options
   const secret = bypassSecret === undefined ? undefined : digestOf(bypassSecret)
-  const read = inBatches<string, string | null>(asked => orUnavailable(getEach(redis, asked)), most)
   const asking = createAsking(options, limits)
 
   function admitSession(session: AccessSession, request: AdmissionRequest): Admitted | Promise<Admitted> {
@@ -139,8 +130,7 @@ export function createAdmission(options: AdmissionOptions) {
     const admitted = isAdministrator(session.permissions ?? [])
       ? letIn(session, bypassFigures(nowMs))
       : asking.bySession(session, request)
-    if (nowMs - session.last_activity * 1000 < touchEverySeconds * 1000) return admitted
-    return touched(session, admitted)
+    return tokens.isTouchDue(session) ? touched(session, admitted) : admitted
   }
 
   async function touched(session: AccessSession, admitted: Admitted | Promise<Admitted>): Promise<Admitted> {
@@ -148,20 +138,14 @@ export function createAdmission(options: AdmissionOptions) {
     return answer.verdict === "ok" ? { ...answer, touch: await tokens.touch(session) } : answer
   }
 
-  /** Undefined: it is not cached. */
-  async function findCached({ session_id, token_hash }: PresentedToken): Promise<Found | undefined> {
-    const value = await read(tokens.keyOf(session_id))
-    return value === null ? undefined : tokens.judge(value, token_hash)
-  }
-
   async function admitToken(presented: PresentedToken, request: AdmissionRequest): Promise<Admitted> {
-    let found = await findCached(presented)
+    let found = await tokens.findCached(presented)
     // A session may be renewed between its being cached and the next look.
     for (let looks = 0; found === undefined; looks++) {
       if (looks === maxLooks) throw unavailable("session cache loses its entry")
       const refused = await asking.look(request)
       if (refused) return refused
-      found = (await tokens.fill(presented.session_id)) ? await findCached(presented) : "revoked"
+      found = (await tokens.fill(presented.session_id)) ? await tokens.findCached(presented) : "revoked"
     }
     return typeof found === "string" ? asking.failed(found, request) : admitSession(found, request)
   }
@@ -171,7 +155,7 @@ export function createAdmission(options: AdmissionOptions) {
     if (token === null) return { verdict: "anonymous", figures: undefined }
     const presented = tokens.present(token)
     if (typeof presented === "string") return { verdict: presented, figures: undefined }
-    const session = await tokens.find(presented)
+    const session = tokens.kept(presented) ?? (await tokens.find(presented))
     if (typeof session === "string") return { verdict: session, figures: undefined }
     if (fingerprint !== undefined && !isSameClient(session, fingerprint))
       return { verdict: "revoked", figures: undefined }
@@ -200,7 +184,10 @@ export function createAdmission(options: AdmissionOptions) {
       const { token } = request
       if (typeof token !== "string") return asking.byAddress(token === null ? "anonymous" : "ok", request)
       const presented = tokens.present(token)
-      return typeof presented === "string" ? asking.failed(presented, request) : admitToken(presented, request)
+      if (typeof presented === "string") return asking.failed(presented, request)
+      const kept = tokens.kept(presented)
+      if (kept === undefined) return admitToken(presented, request)
+      return typeof kept === "string" ? asking.failed(kept, request) : admitSession(kept, request)
     },
 
     /** Counts a token that failed elsewhere than at `admit`; true: there were too many from that address already. */

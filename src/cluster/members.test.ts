@@ -12,6 +12,88 @@ afterAll(() => redis.quit())
 
 const member = (slot: number): Member => ({ id: `w${slot}`, role: "web", host: "test", slot })
 
+/** A member whose time is the test's. */
+function timed() {
+  const at = { ms: 1_000 }
+  const keys = redisKeys(`test-${randomUUID()}:`)
+  let renew: () => void = () => {}
+  const over: string[] = []
+  const membership = new Membership({
+    redis,
+    keys,
+    self: member(0),
+    timing: { renewEveryMs: 500, serveForMs: 1_500, deadAfterMs: 2_500 },
+    clock: {
+      ...systemClock,
+      monotonic: () => at.ms,
+      every: (_ms, action) => {
+        renew = action
+        return { stop() {} }
+      },
+    },
+    store: {
+      living: async () => [],
+      declareDead: () => Promise.resolve(0),
+      revive: () => Promise.resolve(1),
+    },
+    onChange: () => {},
+    onNews: () => {},
+    onDeath: () => {},
+    onOver: why => void over.push(why),
+    trouble: () => {},
+  })
+  const shown = () => redis.hget(keys.members, "w0")
+  const renewed = async () => {
+    const before = await shown()
+    renew()
+    await expect.poll(shown).not.toBe(before)
+    // What it read is worked off when the next round can begin.
+    await expect.poll(() => membership.serving).toBe(true)
+  }
+  const show = (id: string, ...more: unknown[]) =>
+    redis.hset(keys.members, id, JSON.stringify([1, "web", "test", 1, false, 0, ...more]))
+  return { at, membership, renewed, show, keys }
+}
+
+test("ALIVE5: there is no term before the first renewal and after the end, and another one after a silence", async () => {
+  const { at, membership, renewed } = timed()
+  expect(membership.term).toBeUndefined()
+  await membership.start()
+  const first = membership.term
+  expect(first).toBeDefined()
+  at.ms += 1_499
+  await renewed()
+  expect(membership.term).toBe(first)
+  at.ms += 1_500
+  expect(membership.term).toBeUndefined()
+  await renewed()
+  expect(membership.term).toBeGreaterThan(first!)
+  await membership.leave()
+  expect(membership.serving).toBe(true)
+  expect(membership.term).toBeUndefined()
+})
+
+test("ALIVE5: there is no term beside a web worker of the version before, and another one afterwards", async () => {
+  const { at, membership, renewed, show } = timed()
+  await membership.start()
+  const first = membership.term
+  expect(first).toBeDefined()
+  await show("new", 1, 0, true)
+  at.ms += 500
+  await renewed()
+  await expect.poll(() => membership.members().length).toBe(2)
+  expect(membership.term).toBe(first)
+  await show("old", 1)
+  at.ms += 500
+  await renewed()
+  await expect.poll(() => membership.term).toBeUndefined()
+  membership.noteDeath("old")
+  at.ms += 500
+  await renewed()
+  await expect.poll(() => membership.term).toBeGreaterThan(first!)
+  membership.stop()
+})
+
 /** A member that is only just coming, and what it has heard of deaths. */
 function newcomer(living: () => Promise<readonly Member[]>, { clock = systemClock, renewEveryMs = 10_000 } = {}) {
   const deaths: string[] = []

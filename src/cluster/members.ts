@@ -51,6 +51,8 @@ interface Seen {
   value: string
   /** How long the member has stood still while this observer was well. */
   stoodStill: number
+  /** Whether it has others drop the sessions that it ends: see session-drops.ts. Not so in the version before. */
+  hasDropped: boolean
 }
 
 /** Milliseconds for which a member of an older version that is gone is still reckoned with. */
@@ -63,6 +65,9 @@ const olderKeptMs = 60_000
  *   ALIVE3  Wall clocks and expiries decide nothing.
  *   ALIVE4  After a longer silence a worker serves only once PostgreSQL has recorded its return,
  *       so that it cannot be declared dead for that silence any more.
+ *   ALIVE5  A term ends before a worker that shows nothing new for `serveForMs` could serve again: another follows each
+ *       silence and another Redis. There is none before the first renewal, after the end, and
+ *       beside a web worker of a version that tells nobody which sessions it ends.
  */
 export class Membership {
   readonly #options: MembershipOptions
@@ -81,6 +86,8 @@ export class Membership {
   #wellFor = 0
   /** When a web worker was last there that reads only the older form of sessions' records. */
   #olderAt = -Infinity
+  #term = 0
+  #isBesideOlder = false
   #timer: Timer | undefined
   #round: Promise<void> | undefined
   #stopped = false
@@ -110,6 +117,11 @@ export class Membership {
   /** ALIVE1 */
   get serving(): boolean {
     return this.#options.clock.monotonic() - this.#renewedAt < this.#options.timing.serveForMs
+  }
+
+  /** ALIVE5: what was true of other workers' changes goes on being true within one. */
+  get term(): number | undefined {
+    return this.serving && !this.#stopped && !this.#isBesideOlder ? this.#term : undefined
   }
 
   get self(): Member {
@@ -198,7 +210,8 @@ export class Membership {
     const startedAt = clock.monotonic()
     if (this.#hasNews) this.#news++
     this.#hasNews = false
-    const shown = [++this.#counter, self.role, self.host, self.slot, this.#leaving, this.#lives, 1, this.#news]
+    const { role, host, slot } = self
+    const shown = [++this.#counter, role, host, slot, this.#leaving, this.#lives, 1, this.#news, hasDropped]
     const value = JSON.stringify(shown)
     const replications = replicationsOf(redis)
     if (replications !== this.#replications) {
@@ -206,6 +219,7 @@ export class Membership {
       this.#replications = replications
       this.#isSameRedis = identityWatch(redis, keys)
       this.#lastRound = undefined
+      this.#term++
     }
     const [replies, isSame] = await Promise.all([
       redis.pipeline().hset(keys.members, self.id, value).hgetall(keys.members).exec(),
@@ -221,6 +235,7 @@ export class Membership {
       if (this.#stopped) return
       if (lives === undefined) return this.#options.onOver("declared dead")
       this.#lives = lives
+      this.#term++
     }
     this.#renewedAt = startedAt
     const elapsed = this.#lastRound === undefined ? 0 : Math.min(startedAt - this.#lastRound, 2 * timing.renewEveryMs) // ALIVE2
@@ -243,6 +258,7 @@ export class Membership {
         const news = newsOf(text)
         hasNews ||= news !== seen.news
         seen.news = news
+        seen.hasDropped = hasOthersDrop(text)
         seen.stoodStill = 0
         // What was said does not unsay itself: a notice may be ahead of the counter.
         const leaving = seen.leaving || isLeaving(text)
@@ -254,9 +270,16 @@ export class Membership {
       if (!(id in everybody)) seen.stoodStill += elapsed
       if (seen.member.role === "web" && seen.value !== "" && !seen.readsShortRecords) this.#olderAt = startedAt
     }
+    this.#lookForOlder()
     if (changed) this.#options.onChange(this.members())
     if (hasNews) this.#options.onNews()
     for (const [id, seen] of this.#seen) if (seen.stoodStill >= timing.deadAfterMs) this.#declareDead(id)
+  }
+
+  #lookForOlder(): void {
+    const before = this.#isBesideOlder
+    this.#isBesideOlder = [...this.#seen.values()].some(seen => seen.member.role === "web" && !seen.hasDropped)
+    if (this.#isBesideOlder && !before) this.#term++
   }
 
   /** Beside the rounds: however slow the declaration is, this worker goes on showing itself. */
@@ -289,12 +312,17 @@ export class Membership {
       readsShortRecords: value !== "" && readsShortRecords(value),
       news: newsOf(value),
       leaving: value !== "" && isLeaving(value),
+      hasDropped: value !== "" && hasOthersDrop(value),
     })
   }
 }
+
+/** What this version says of itself. */
+const hasDropped = true
 
 const livesOf = (value: string): number => (value === "" ? 0 : (JSON.parse(value) as number[])[5]!)
 const readsShortRecords = (value: string): boolean => (JSON.parse(value) as unknown[])[6] === 1
 /** A former version says nothing of news. */
 const newsOf = (value: string): number => (value === "" ? 0 : ((JSON.parse(value) as number[])[7] ?? 0))
 const isLeaving = (value: string): boolean => (JSON.parse(value) as unknown[])[4] === true
+const hasOthersDrop = (value: string): boolean => (JSON.parse(value) as unknown[])[8] === true

@@ -6,9 +6,11 @@ import { secondsAt } from "../std/clock.ts"
 import { limitPercent } from "../domain/accounts/tiers.ts"
 import { isRedisUnavailable } from "./unavailable.ts"
 import { inBatches } from "../std/batches.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import type { KeptSession, KeptSessions, Look } from "./kept-sessions.ts"
 import type { RedisKeys } from "./keys.ts"
 import { defineScript, getEach, type Redis } from "./redis.ts"
-import { replicationOf } from "./replication.ts"
+import { onNewReplication, replicationOf, replicationsOf } from "./replication.ts"
 
 /**
  * Access tokens: `<session id>.<secret>`, the secret 32 random bytes as 43 characters, kept only as its SHA-256. A bot's is
@@ -20,6 +22,8 @@ import { replicationOf } from "./replication.ts"
  *       called.
  *   TOK3  After a fail-over a Redis that may have lost a mark is not used for cached sessions:
  *       the keys are new.
+ *   TOK5  What workers keep in memory (kept-sessions.ts) is judged as if it had been asked for: `revoke` and `invalidate`
+ *       return when every web worker has dropped it, or cannot use it any more.
  */
 export interface AccessSession extends AccountBars {
   session_id: Snowflake
@@ -75,10 +79,11 @@ export function parseToken(token: string): PresentedToken | "malformed" | "unkno
   return { session_id, token_hash: hashSecret((parts[2] ?? parts[4])!), isBot: parts[3] !== undefined }
 }
 
+/** In Redis, and then in a worker's memory: together no longer than TOK2 allows. */
 const cacheSeconds = 300
 const markSeconds = 60
 /** `last_activity` is written at most this often. */
-const touchEveryMs = 60
+const touchEverySeconds = 60
 const revoked = "revoked"
 /** How often a session is looked at that changes each time. */
 export const maxLooks = 8
@@ -97,25 +102,52 @@ export const barredUntil = ({ is_deleted, locked_until }: AccountBars): number =
   is_deleted ? 9_999_999_999 : locked_until
 
 function encode({ token_hash, last_activity, ...session }: AccessSession): string {
-  const { tier_expires_at: _, ...rest } = session
+  const { tier_expires_at, ...rest } = session
   const percent = limitPercent(rest.tier, rest.bot)
   // Written first, where workers of the version before look for them.
   const barred_until = barredUntil(rest)
   const isFree = isAdministrator(rest.permissions)
-  const text = JSON.stringify({ ...(barred_until > 0 ? { barred_until } : isFree && { bypass: true }), ...rest })
+  const extras: CachedExtras = {
+    ...(barred_until > 0 ? { barred_until } : isFree && { bypass: true }),
+    ...(tier_expires_at != null && { tier_ends_at: tier_expires_at }),
+  }
+  const text = JSON.stringify({ ...extras, ...rest })
   return `${token_hash} ${tenDigits(last_activity)} ${tenDigits(rest.expires_at)} ${percent} ${rest.user_id} ${text}`
 }
 
 /** The session as those know it who are let in. */
 export type CachedSession = Omit<AccessSession, "token_hash" | "last_activity">
 
-function decode(value: string): AccessSession {
-  const session = JSON.parse(value.slice(value.indexOf("{"))) as AccessSession
+/** Beside the session in its JSON: for workers of the version before, and for those who keep it. */
+interface CachedExtras {
+  readonly barred_until?: number
+  readonly bypass?: true
+  /** In Unix seconds. */
+  readonly tier_ends_at?: number
+}
+
+function decode(value: string): { readonly session: AccessSession; readonly tierEndsAt: number } {
+  const {
+    barred_until: _,
+    bypass: __,
+    tier_ends_at: tierEndsAt = Infinity,
+    ...rest
+  } = JSON.parse(value.slice(value.indexOf("{"))) as AccessSession & CachedExtras
+  const session: AccessSession = rest
   session.token_hash = value.slice(0, 64)
   session.last_activity = Number(value.slice(lastActivityAt, lastActivityAt + 10))
   session.expires_at = Number(value.slice(expiryAt, expiryAt + 10))
-  return session
+  return { session, tierEndsAt }
 }
+
+/** What requests share nobody may change. */
+function frozen<T extends object>(value: T): T {
+  for (const part of Object.values(value)) if (typeof part === "object" && part !== null) frozen(part as object)
+  return Object.freeze(value)
+}
+
+/** What a session takes in memory beside the text of its strings. */
+const keptOverheadBytes = 1_000
 
 export interface TokensOptions {
   /** A connection for plain commands. */
@@ -127,9 +159,24 @@ export interface TokensOptions {
   isOver?: (session: Snowflake) => boolean
   /** Unix milliseconds. */
   clock: () => number
+  /** Without it every look asks Redis, and every other worker is taken to do so, too. */
+  keeping?: Keeping | undefined
 }
 
-export function createTokens({ redis, keys, load, isOver = () => false, clock }: TokensOptions) {
+/** What workers keep of sessions in their own memory. */
+export interface Keeping {
+  readonly kept: KeptSessions<AccessSession>
+  /** For how many seconds. */
+  readonly forSeconds: number
+  /** Makes every worker drop sessions: `SessionDrops.everywhere`. */
+  readonly drop: (sessions: readonly Snowflake[]) => Promise<void>
+  readonly metrics: Pick<Metrics["sessions"], "looks">
+}
+
+/** What a token is for, as far as this worker knows. */
+export type Judged = AccessSession | "revoked" | "expired"
+
+export function createTokens({ redis, keys, load, isOver = () => false, clock, keeping }: TokensOptions) {
   defineScript(redis, "amend-session", 1)
   defineScript(redis, "begin-fill", 1)
   defineScript(redis, "fill-session", 2)
@@ -145,6 +192,10 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
   const loads = new Map<Snowflake, Promise<boolean>>()
   const read = inBatches<string, string | null>(keys => orUnavailable(getEach(redis, keys)), 256)
 
+  const keptInRedisSeconds = cacheSeconds - (keeping?.forSeconds ?? 0) // TOK2
+  // TOK3
+  if (keeping) onNewReplication(redis, () => keeping.kept.dropAll())
+
   const keyOf = (session: Snowflake) => keys.accessSession(session, replicationOf(redis, session))
   const renewalOf = (session: Snowflake) => keys.accessRenewal(session, replicationOf(redis, session))
 
@@ -156,7 +207,7 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
       const found = await load(session)
       if (!found) return false
       const tierLasts = (found.tier_expires_at ?? Infinity) - secondsAt(clock())
-      const seconds = Math.min(cacheSeconds, Math.max(1, tierLasts))
+      const seconds = Math.min(keptInRedisSeconds, Math.max(1, tierLasts))
       const isFilled = await orUnavailable(scripts["fill-session"](key, renewal, encode(found), seconds, seen))
       if (isFilled === 1) return true // TOK1, TOK4
     }
@@ -181,15 +232,77 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
     throw unavailable("session cache loses its entry")
   }
 
-  const find = async (presented: PresentedToken): Promise<AccessSession | "revoked" | "expired"> =>
-    judge(await cached(presented.session_id), presented.token_hash)
+  /** What this worker keeps of a session. */
+  function keptOf(session: Snowflake): KeptSession<AccessSession> | undefined {
+    const found = keeping?.kept.find(session)
+    if (found) keeping!.metrics.looks.kept.inc()
+    return found
+  }
 
-  /** What a cached value says of a token. */
-  function judge(value: string | null, tokenHash: string): AccessSession | "revoked" | "expired" {
-    if (value === null || value === revoked) return "revoked"
-    const session = decode(value)
+  const judgeKept = ({ session, hash }: KeptSession<AccessSession>, tokenHash: string): Judged =>
+    !timingSafeEqual(hash, Buffer.from(tokenHash)) ? "revoked" : isExpired(session) ? "expired" : session
+
+  /** Judges a token without asking anybody; undefined when that needs `find`. */
+  function kept({ session_id, token_hash }: PresentedToken): Judged | undefined {
+    const found = keptOf(session_id)
+    return found && judgeKept(found, token_hash)
+  }
+
+  /** What a look that began with `look` has found in Redis, from now on in this worker's memory, too. */
+  function taken(look: Look | undefined, id: Snowflake, value: string): AccessSession {
+    const { session, tierEndsAt } = decode(value)
+    if (look)
+      keeping!.kept.keep(look, id, {
+        session: frozen(session),
+        hash: Buffer.from(session.token_hash),
+        activeAt: session.last_activity,
+        endsAt: Math.min(tierEndsAt, session.expires_at),
+        bytes: keptOverheadBytes + 2 * value.length,
+      })
+    return session
+  }
+
+  function beginLook(): Look | undefined {
+    keeping?.metrics.looks.asked.inc()
+    return keeping?.kept.begin()
+  }
+
+  /** Asks Redis, and the database if need be. */
+  async function ask(id: Snowflake): Promise<AccessSession | undefined> {
+    const look = beginLook()
+    const value = await cached(id)
+    return value === null || value === revoked ? undefined : taken(look, id, value)
+  }
+
+  /** Asks Redis alone; undefined: the session has to be filled in first. */
+  async function findCached({ session_id, token_hash }: PresentedToken): Promise<Judged | undefined> {
+    const look = beginLook()
+    const value = await read(keyOf(session_id))
+    if (value === null) return undefined
+    return value === revoked ? "revoked" : judgeSession(taken(look, session_id, value), token_hash)
+  }
+
+  async function find(presented: PresentedToken): Promise<Judged> {
+    const known = kept(presented)
+    if (known !== undefined) return known
+    const session = await ask(presented.session_id)
+    return session ? judgeSession(session, presented.token_hash) : "revoked"
+  }
+
+  const isExpired = ({ expires_at }: AccessSession): boolean => expires_at * 1000 <= clock()
+
+  function judgeSession(session: AccessSession, tokenHash: string): Judged {
     if (!timingSafeEqual(Buffer.from(session.token_hash), Buffer.from(tokenHash))) return "revoked"
-    return session.expires_at * 1000 > clock() ? session : "expired"
+    return isExpired(session) ? "expired" : session
+  }
+
+  /** The end or the change of sessions is to be seen in Redis; then no worker may know better. */
+  async function mark(sessions: readonly Snowflake[], one: (session: Snowflake) => Promise<unknown>): Promise<void> {
+    const replications = replicationsOf(redis)
+    await Promise.all(sessions.map(session => orUnavailable(one(session))))
+    await keeping?.drop(sessions) // TOK5
+    // TOK3: another Redis may not have it.
+    if (keeping && replicationsOf(redis) !== replications) throw unavailable("redis")
   }
 
   function present(token: string): PresentedToken | "malformed" | "unknown" | "revoked" {
@@ -200,7 +313,6 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
 
   return {
     fill,
-    judge,
     /** Reads a session token, and says what can be said of it without asking anybody. */
     present,
     keyOf,
@@ -213,37 +325,45 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock }:
     },
 
     find,
+    findCached,
+    kept,
 
     /** What is known of a session whose token was seen before; undefined: it has ended. */
-    async known(session: Snowflake): Promise<AccessSession | undefined> {
-      const value = await cached(session)
-      return value === null || value === revoked ? undefined : decode(value)
+    known: async (session: Snowflake): Promise<AccessSession | undefined> => keptOf(session)?.session ?? ask(session),
+
+    /** Whether it may be time to write `last_activity`: then `touch` says so. */
+    isTouchDue(session: AccessSession): boolean {
+      const now = secondsAt(clock())
+      if (now - session.last_activity < touchEverySeconds) return false
+      const known = keeping?.kept.find(session.session_id)
+      return now - (known?.activeAt ?? session.last_activity) >= touchEverySeconds
     },
 
     /** Whether the time has come to write `last_activity`; who is told so has to do it. */
-    async touch(session: AccessSession): Promise<boolean> {
+    touch(session: AccessSession): false | Promise<boolean> {
       const now = secondsAt(clock())
-      if (now - session.last_activity < touchEveryMs) return false
-      return (await orUnavailable(scripts["amend-session"](keyOf(session.session_id), tenDigits(now)))) === 1
-    },
-
-    /** Sessions that have ended (TOK1). Rejects when Redis did not confirm: then ask again. */
-    async revoke(sessions: readonly Snowflake[]): Promise<void> {
-      await Promise.all(
-        sessions.map(session =>
-          orUnavailable(scripts["revoke-session"](keyOf(session), renewalOf(session), markSeconds)),
-        ),
+      const known = keeping?.kept.find(session.session_id)
+      if (now - (known?.activeAt ?? session.last_activity) < touchEverySeconds) return false
+      const before = known?.activeAt
+      if (known) known.activeAt = now
+      return orUnavailable(scripts["amend-session"](keyOf(session.session_id), tenDigits(now))).then(
+        answer => answer === 1,
+        (error: unknown) => {
+          if (known) known.activeAt = before!
+          throw error
+        },
       )
     },
+
+    /** Sessions that have ended (TOK1). Rejects when it is not confirmed: then ask again. */
+    revoke: (sessions: readonly Snowflake[]): Promise<void> =>
+      mark(sessions, session => scripts["revoke-session"](keyOf(session), renewalOf(session), markSeconds)),
 
     /** Sessions whose facts changed (expiry, tier, name): the next look-up loads them. */
-    async invalidate(sessions: readonly Snowflake[]): Promise<void> {
-      await Promise.all(
-        sessions.map(session =>
-          orUnavailable(scripts["renew-session"](keyOf(session), renewalOf(session), newSecret(9), markSeconds)),
-        ),
-      )
-    },
+    invalidate: (sessions: readonly Snowflake[]): Promise<void> =>
+      mark(sessions, session =>
+        scripts["renew-session"](keyOf(session), renewalOf(session), newSecret(9), markSeconds),
+      ),
   }
 }
 

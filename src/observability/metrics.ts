@@ -41,6 +41,7 @@ export function createMetrics({
     lanes: lanesMetrics(declare),
     outbox: outboxMetrics(declare),
     bus: busMetrics(declare),
+    sessions: sessionsMetrics(declare),
     shards: shardsMetrics(declare),
     log: logMetrics(declare),
     presence: presenceMetrics(declare),
@@ -311,6 +312,23 @@ function busMetrics(declare: Declare) {
     ),
     tells: declare.counter("starling_bus_tells_total", "Tells appended to another worker's inbox"),
     pending: declare.gauge("starling_bus_pending_asks", "Asks waiting for an answer"),
+  }
+}
+
+function sessionsMetrics(declare: Declare) {
+  return {
+    looks: declare.counters(
+      "starling_sessions_looks_total",
+      "Looks at access sessions: `kept` in the worker's own memory, or `asked` of Redis",
+      "answer",
+      ["kept", "asked"],
+    ),
+    kept: declare.gauge("starling_sessions_kept", "Access sessions in the worker's own memory"),
+    dropSeconds: declare.histogram(
+      "starling_sessions_drop_duration_seconds",
+      "Time until another worker had dropped sessions that ended or changed, or was known to keep none",
+      [0.001, 0.002_5, 0.01, 0.05, 0.25, 1, 2, 5],
+    ),
   }
 }
 

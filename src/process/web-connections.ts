@@ -2,11 +2,15 @@ import { inTurns } from "../std/batches.ts"
 import { LineageNotes } from "../cluster/lineage-notes.ts"
 import { openJobQueue } from "../cluster/job-queue.ts"
 import { redisKeys } from "../cluster/keys.ts"
+import type { Member } from "../cluster/members.ts"
 import { openRedis } from "../cluster/redis.ts"
 import { homeReplicationId } from "../cluster/replication.ts"
-import { createTokens } from "../cluster/tokens.ts"
+import { KeptSessions } from "../cluster/kept-sessions.ts"
+import { SessionDrops } from "../cluster/session-drops.ts"
+import { createTokens, type AccessSession, type Keeping } from "../cluster/tokens.ts"
 import { signedAttachmentPath } from "../domain/messages/attachments.ts"
 import type { ServiceView } from "../domain/service/server-status.ts"
+import type { ClusterInside } from "../runtime/join-cluster.ts"
 import { beginLineage } from "../runtime/lineage-watch.ts"
 import { createSecrets } from "../integrations/secrets.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
@@ -55,7 +59,11 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
 }
 
 /** The tokens of sessions, which end as soon as an operator ends all of them. */
-export const tokensOf = ({ admission, keys, storage }: WebConnections, service: Pick<ServiceView, "isOver">) =>
+export const tokensOf = (
+  { admission, keys, storage }: WebConnections,
+  service: Pick<ServiceView, "isOver">,
+  keeping: Keeping,
+) =>
   createTokens({
     redis: admission,
     keys,
@@ -65,4 +73,30 @@ export const tokensOf = ({ admission, keys, storage }: WebConnections, service: 
     }, clock),
     isOver: session => service.isOver(session),
     clock: () => clock.now(),
+    keeping,
   })
+
+/** What this worker keeps of sessions, and how all drop them. Before the cluster is started: it has to hear of each drop. */
+export function keepSessions({ topology, metrics, log }: WebWorkerOptions, cluster: ClusterInside): Keeping {
+  const { membership, bus, connections, options } = cluster
+  const { kept: sessions, keptBytes, keptMs } = topology.sessions
+  const kept = new KeptSessions<AccessSession>({
+    bounds: { sessions, bytes: keptBytes, forMs: keptMs },
+    term: () => membership.term,
+    clock,
+  })
+  metrics.sessions.kept.from(() => kept.size)
+  const drops = new SessionDrops({
+    bus,
+    membership,
+    living: () => options.storage.placement.living() as Promise<Member[]>,
+    redis: connections.bus,
+    keys: options.keys,
+    kept,
+    serveForMs: topology.membership.serveForMs,
+    clock,
+    log,
+    metrics,
+  })
+  return { kept, forSeconds: keptMs / 1000, drop: ended => drops.everywhere(ended), metrics: metrics.sessions }
+}

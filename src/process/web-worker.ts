@@ -13,7 +13,7 @@ import { systemClock as clock } from "../std/system-clock.ts"
 import { countAccepted, idleConnectionMs } from "./connection-limits.ts"
 import { OperatorRequests } from "./operator-requests.ts"
 import { ServerStatusWatch } from "./server-status-watch.ts"
-import { connectWebWorker, tokensOf, type WebConnections } from "./web-connections.ts"
+import { connectWebWorker, keepSessions, tokensOf, type WebConnections } from "./web-connections.ts"
 import { openGateway, type WebParts } from "./web-gateway.ts"
 import { openRest } from "./web-rest.ts"
 import { watchSearchIndex } from "./search-index-watch.ts"
@@ -128,12 +128,14 @@ async function watchService(
 }
 
 function partsOf(
-  { config: { policy, rateLimits }, topology, metrics }: WebWorkerOptions,
+  options: WebWorkerOptions,
   connections: WebConnections,
   cluster: ClusterInside,
   service: ServerStatusWatch,
 ): WebParts {
-  const tokens = tokensOf(connections, service)
+  const { config, topology, metrics } = options
+  const { policy, rateLimits } = config
+  const tokens = tokensOf(connections, service, keepSessions(options, cluster))
   const hmac = (secret: string, text: string) => createHmac("sha1", secret).update(text).digest("base64")
   return {
     connections,

@@ -51,7 +51,11 @@ function laneOf(publisher: Publisher) {
 }
 
 test("who waits for the end of a batch is told, also when its only turn was refused", async () => {
-  const { queue, keep } = laneOf({ behind: 0, publish: (_rows, published) => published() })
+  const publish = (_rows: unknown, published: () => void, inEffect?: () => void) => {
+    published()
+    inEffect?.()
+  }
+  const { queue, keep } = laneOf({ behind: 0, publish })
   await expect(keep("gull")).resolves.toBe("mine")
   const turn = keep("gull")
   const barrier = new Promise<void>((resolve, reject) => queue.add({ barrier: resolve, reject }))
@@ -62,7 +66,10 @@ test("who waits for the end of a batch is told, also when its only turn was refu
 
 test("COMMIT1: what was done before is answered when that has been published, not as soon as it is committed", async () => {
   const waiting: (() => void)[] = []
-  const { queue, keep } = laneOf({ behind: 0, publish: (_rows, published) => void waiting.push(published) })
+  const { queue, keep } = laneOf({
+    behind: 0,
+    publish: (_rows, published, inEffect) => void waiting.push(published, ...(inEffect ? [inEffect] : [])),
+  })
   const committed = () =>
     new Promise<void>((resolve, reject) => queue.add({ committed: resolve, barrier: () => {}, reject }))
   const answers: unknown[] = []
@@ -87,4 +94,27 @@ test("a batch ends with the turn with which its events reach a megabyte of UTF-8
   const sizes = [100_000, 100_000, 100_000, 100_000, 1_000_000, 1, 1, 1]
   await Promise.all(sizes.map((size, i) => keep(`${i}`, event(size))))
   expect(batches).toEqual([["0", "1", "2", "3"], ["4"], ["5", "6", "7"]])
+})
+
+test("OUT2: of one batch only turns that end or change sessions are answered when that is in effect", async () => {
+  const calls: [published: () => void, inEffect: (() => void) | undefined][] = []
+  const { keep, batches } = laneOf({
+    behind: 0,
+    publish: (_rows, published, inEffect) => void calls.push([published, inEffect]),
+  })
+  const answered: string[] = []
+  const turns = [
+    keep("logs out", [["r", ["7"]]]),
+    keep("posts", [["e", "1", { kind: "user", user: "1" }, "MESSAGE_CREATE", [], new RawJson("{}")]]),
+    keep("renames", [["n", ["8"]]]),
+  ].map((turn, i) => turn.then(() => answered.push(["logs out", "posts", "renames"][i]!)))
+  await expect.poll(() => calls.length).toBe(1)
+  expect(batches).toHaveLength(1)
+  const [[published, inEffect]] = calls as [[() => void, () => void]]
+  published()
+  await turns[1]
+  expect(answered).toEqual(["posts"])
+  inEffect()
+  await Promise.all(turns)
+  expect(answered).toEqual(["posts", "logs out", "renames"])
 })

@@ -34,7 +34,12 @@ export type Waiting = Decided | Barrier
 
 /** Where committed rows go. */
 export interface Publisher {
-  publish(rows: readonly Row[], published: () => void): void
+  /**
+   * @param published what was published before stands in the logs, and so do the rows
+   * @param inEffect besides, no worker accepts the sessions any more that these rows and those before them end, or as
+   * they were before the rows changed them (OUT2)
+   */
+  publish(rows: readonly Row[], published: () => void, inEffect?: () => void): void
   readonly behind: number
 }
 
@@ -71,6 +76,9 @@ const bytesOf = (waiting: Waiting): number =>
       )
 
 const isBarrier = (waiting: Waiting): waiting is Barrier => "barrier" in waiting
+/** Whether it ends or changes sessions: its answer waits for every worker, and nobody else's. */
+const changesAccess = (waiting: Waiting): boolean =>
+  isDecided(waiting) && waiting.items.some(([kind]) => kind === "r" || kind === "n")
 const isDecided = (waiting: Waiting): waiting is Decided => !("barrier" in waiting)
 
 /**
@@ -188,12 +196,23 @@ export class CommitQueue {
       if (isBarrier(waiting)) waiting.committed?.()
       else waiting.home.committed()
     }
-    this.#options.publisher.publish(rows, () => {
-      for (const waiting of batch) {
-        if (isBarrier(waiting)) waiting.barrier()
-        else waiting.resolve(waiting.reply) // COMMIT1
-      }
-    })
+    const settle = (waiting: Waiting) => {
+      if (isBarrier(waiting)) waiting.barrier()
+      else waiting.resolve(waiting.reply) // COMMIT1
+    }
+    const changing = batch.filter(changesAccess)
+    if (changing.length === 0) {
+      this.#options.publisher.publish(rows, () => {
+        for (const waiting of batch) settle(waiting)
+      })
+      return
+    }
+    const others = batch.filter(waiting => !changesAccess(waiting))
+    this.#options.publisher.publish(
+      rows,
+      () => others.forEach(settle),
+      () => changing.forEach(settle),
+    )
   }
 
   /** One row a shard holds what all its turns in the batch publish. */
@@ -275,7 +294,11 @@ export class CommitQueue {
       .find(code => code !== undefined)
     this.#options.dropHome(guilty.home)
     // What it published then may still be on its way, from here or as rows of a former owner.
-    if (conflict === "done") return this.#options.publisher.publish([], () => guilty.resolve(undefined)) // COMMIT1
+    if (conflict === "done") {
+      // COMMIT1
+      const answer = () => guilty.resolve(undefined)
+      return this.#options.publisher.publish([], () => {}, answer)
+    }
     if (conflict === "again") return guilty.reject(new HomeReloaded(true))
     this.#options.metrics.lanes.guiltyTurns.inc()
     if (conflict === undefined)

@@ -11,11 +11,14 @@ const metrics = createMetrics()
 afterAll(() => metrics.close())
 
 /** An owner of one shard, whose home has a listener on the worker "w". */
-function ownerOf(logs: {
-  replications: string
-  append: (numbers: readonly number[]) => Promise<void>
-  at: () => number
-}) {
+function ownerOf(
+  logs: {
+    replications: string
+    append: (numbers: readonly number[]) => Promise<void>
+    at: () => number
+  },
+  targets: Partial<OutboxOptions["targets"]> = {},
+) {
   const shard = new Shard({ number: 1, epoch: 1, lastId: undefined, lastRow: 0, positions: new Map(), interests: [] })
   shard.addInterest("7", "w")
   const body = '{"items":[["e","7",{"kind":"user","user":"7"},"NAME",[],{}]],"answers":[]}'
@@ -34,7 +37,7 @@ function ownerOf(logs: {
     shards: new Map([[1, shard]]),
     cluster: { view: { isDead: () => false, isLiving: () => true, wellForMs: 0 }, dead: { isForgotten: () => false } },
     store: { outbox: async () => [{ shard: 1, number: 1, last_id: "1", body }] },
-    targets: {},
+    targets,
     events: { stale() {}, progressed() {}, committed() {} },
     timing: { keepMs: 60_000, sweepEveryMs: 60_000 },
     clock: systemClock,
@@ -47,7 +50,8 @@ function ownerOf(logs: {
     items: [["e", "7", { kind: "user", user: "7" }, "NAME", [], new RawJson("{}")]],
     again: false,
   }
-  return { outbox, publish: () => new Promise<void>(resolve => outbox.publish([row], resolve)) }
+  const logout = (number: number): Row => ({ ...row, number, items: [...row.items, ["r", ["900"]]] })
+  return { outbox, row, logout, publish: () => new Promise<void>(resolve => outbox.publish([row], resolve)) }
 }
 
 test("OUT4, P5: what was published before a loss of Redis counts as standing in the logs once it was sent again", async () => {
@@ -89,4 +93,39 @@ test("places of logs are one where they are the same, and each worker's otherwis
   expect(placeIn("one", "w")).toBe("one")
   expect(placeIn({ w: "one", v: "two" }, "v")).toBe("two")
   expect(placeIn({ w: "one" }, "x")).toBeUndefined()
+})
+
+test("OUT2, P19: a logout is answered and confirmed once it is in effect; what others do meanwhile is published and answered", async () => {
+  const appended: number[] = []
+  const waiting: { letGo: () => void; fail: () => void }[] = []
+  const { outbox, row, logout } = ownerOf(
+    {
+      replications: "one",
+      append: async numbers => void appended.push(...numbers),
+      at: () => 0,
+    },
+    {
+      revoke: () =>
+        new Promise((resolve, reject) => waiting.push({ letGo: resolve, fail: () => reject(new Error("not yet")) })),
+    },
+  )
+  const answers: string[] = []
+  outbox.publish(
+    [logout(1)],
+    () => answers.push("beside the logout"),
+    () => answers.push("logout"),
+  )
+  await expect.poll(() => answers).toEqual(["beside the logout"])
+  outbox.publish([{ ...row, number: 2 }], () => answers.push("post"))
+  await expect.poll(() => answers).toEqual(["beside the logout", "post"])
+  expect(appended).toEqual([1, 2])
+  await expect.poll(() => outbox.unconfirmed).toBe(1)
+  // It is tried until it is done.
+  waiting[0]!.fail()
+  await expect.poll(() => waiting.length).toBe(2)
+  expect(answers).not.toContain("logout")
+  waiting[1]!.letGo()
+  await expect.poll(() => answers.at(-1)).toBe("logout")
+  await expect.poll(() => outbox.unconfirmed).toBe(0)
+  outbox.stop()
 })

@@ -89,12 +89,19 @@ export interface OutboxOptions {
 interface Flush {
   readonly rows: readonly Row[]
   readonly published: () => void
+  readonly inEffect: (() => void) | undefined
 }
+
+/** What a row does to sessions. */
+const revokedBy = (row: Row): readonly string[] => row.items.flatMap(item => (item[0] === "r" ? item[1] : []))
+const renewedBy = (row: Row): readonly string[] => row.items.flatMap(item => (item[0] === "n" ? item[1] : []))
+const changesSessions = ({ items }: Row): boolean => items.some(([kind]) => kind === "r" || kind === "n")
 
 /**
  * Publishes what was committed. It keeps:
  *   OUT1  Rows of a shard reach each log in order and once, or the log is marked with a gap.
- *   OUT2  A caller is answered after the append and after its revocations are in effect.
+ *   OUT2  A caller is answered after the append and after its revocations are in effect. Nobody else waits for
+ *       those, whichever worker they wait for.
  *   OUT3  A row is deleted only when everything in it is confirmed, its replies can no longer be
  *       requested, and Redis has been the same long enough that everything it may lose can be
  *       sent again.
@@ -123,6 +130,8 @@ export class Outbox implements Publisher {
   readonly #tells = new Map<number, Map<number, Promise<void>>>()
   /** Shards with interest that is not saved yet. */
   readonly #touched = new Set<Shard>()
+  /** Changes of sessions that are not in effect yet. */
+  readonly #changes = new Set<Promise<void>>()
   readonly #sweeper: Timer
 
   constructor(options: OutboxOptions) {
@@ -161,11 +170,11 @@ export class Outbox implements Publisher {
     return !isUnsure && this.#comparedAt === replications
   }
 
-  publish(rows: readonly Row[], published: () => void): void {
+  publish(rows: readonly Row[], published: () => void, inEffect?: () => void): void {
     this.#comparedAt ??= this.#options.logs.replications
     this.#unconfirmed += rows.length
     if (rows.length > 0) this.#options.events.committed()
-    this.#waiting.push({ rows, published })
+    this.#waiting.push({ rows, published, inEffect })
     this.#start()
   }
 
@@ -184,14 +193,20 @@ export class Outbox implements Publisher {
     this.#start()
   }
 
-  /** Rows of a former owner, in order, before anything of this one. */
-  republish(shard: Shard, rows: readonly OutboxRow[]): void {
-    if (rows.length === 0) return
+  /**
+   * Rows of a former owner, in order, before anything of this one.
+   * @returns resolves when what they do to sessions is in effect
+   */
+  republish(shard: Shard, rows: readonly OutboxRow[]): Promise<void> {
+    if (rows.length === 0) return Promise.resolve()
     this.#options.metrics.outbox.republished.inc(rows.length)
-    this.publish(
-      rows.map(row => ({ shard, number: row.number, items: readRowBody(row.body).items, again: true })),
-      () => {},
-    )
+    const republished = rows.map(row => ({
+      shard,
+      number: row.number,
+      items: readRowBody(row.body).items,
+      again: true,
+    }))
+    return new Promise(resolve => this.publish(republished, () => {}, resolve))
   }
 
   stop(): void {
@@ -214,15 +229,40 @@ export class Outbox implements Publisher {
         this.#waiting = []
         this.#isSaveDue = false
         const rows = flushes.flatMap(flush => flush.rows)
+        const change = this.#changeAccess(rows)
         await this.#flush(rows)
         this.#noteProgress()
-        for (const flush of flushes) flush.published()
+        for (const flush of flushes) {
+          flush.published()
+          if (flush.inEffect) this.#afterChanges(flush.inEffect)
+        }
         this.#options.events.progressed()
-        for (const row of rows) this.#sendElsewhere(row)
+        for (const row of rows) this.#sendElsewhere(row, changesSessions(row) ? change : undefined)
       }
     } finally {
       this.#running = false
     }
+  }
+
+  /** OUT2. Beside the appends, which do not wait for a worker that is slow to hear of it. */
+  #changeAccess(rows: readonly Row[]): Promise<void> | undefined {
+    const { targets } = this.#options
+    const revoked = rows.flatMap(revokedBy)
+    const renewed = rows.flatMap(renewedBy)
+    if (revoked.length + renewed.length === 0) return undefined
+    const change = Promise.all([
+      revoked.length > 0 ? this.#untilDone("revocation", () => targets.revoke(revoked)) : undefined,
+      renewed.length > 0 ? this.#untilDone("renewal", () => targets.renew(renewed)) : undefined,
+    ]).then(() => void this.#changes.delete(change))
+    this.#changes.add(change)
+    // One that a stop has ended stays, so that nobody is told that it is in effect.
+    change.catch(() => {})
+    return change
+  }
+
+  #afterChanges(inEffect: () => void): void {
+    if (this.#changes.size === 0) return inEffect()
+    Promise.all(this.#changes).then(inEffect, () => {})
   }
 
   /** OUT4. What is lost once more meanwhile is found by the next comparison. */
@@ -240,8 +280,8 @@ export class Outbox implements Publisher {
 
     const recent = this.#confirmed.map(({ row }) => row)
     // What was cached before the fail-over is not asked for after it, so nothing is to be renewed.
-    const revoked = recent.flatMap(row => row.items.flatMap(item => (item[0] === "r" ? item[1] : [])))
-    if (revoked.length > 0) await this.#untilDone("revocation", () => targets.revoke(revoked))
+    const revoked = recent.map(row => ({ ...row, items: row.items.filter(([kind]) => kind === "r") }))
+    this.#changeAccess(revoked)
     for (const row of recent)
       for (const item of row.items)
         if (item[0] === "j") await this.#untilDone("adding a job", () => targets.addJob(jobOf(item)))
@@ -291,21 +331,14 @@ export class Outbox implements Publisher {
   }
 
   async #flush(rows: readonly Row[]): Promise<void> {
-    const { targets } = this.#options
     const shards = new Set(rows.map(row => row.shard))
     for (const shard of this.#touched) shards.add(shard)
     this.#touched.clear()
     const saved = this.#saveInterests(shards)
-    const revoked = rows.flatMap(row => row.items.flatMap(item => (item[0] === "r" ? item[1] : [])))
-    const renewed = rows.flatMap(row => row.items.flatMap(item => (item[0] === "n" ? item[1] : [])))
     const byWorker = this.#partsOf(rows)
     // Interest stands before the append that relies on it: a next owner must know whom the log belongs to.
     await saved
-    await Promise.all([
-      ...[...byWorker].map(([worker, parts]) => this.#append(worker, parts)),
-      revoked.length > 0 ? this.#untilDone("revocation", () => targets.revoke(revoked)) : undefined, // OUT2
-      renewed.length > 0 ? this.#untilDone("renewal", () => targets.renew(renewed)) : undefined,
-    ])
+    await Promise.all([...byWorker].map(([worker, parts]) => this.#append(worker, parts)))
   }
 
   /** The shard has interest to save even if nothing of it is published. */
@@ -492,7 +525,7 @@ export class Outbox implements Publisher {
   }
 
   /** Tells and jobs go out beside the stream; the row is confirmed when all have arrived. */
-  #sendElsewhere(row: Row): void {
+  #sendElsewhere(row: Row, change: Promise<void> | undefined): void {
     const errands = row.items.flatMap((item, i) =>
       item[0] === "t"
         ? [this.#tell(row, item, i)]
@@ -500,10 +533,14 @@ export class Outbox implements Publisher {
           ? [this.#untilDone("adding a job", () => this.#options.targets.addJob(jobOf(item)))]
           : [],
     )
+    if (change) errands.push(change)
     Promise.all(errands).then(
       () => this.#confirm(row),
       (error: unknown) =>
-        this.#options.log.error({ err: error, shard: row.shard.number, number: row.number }, "row not confirmed"),
+        this.#options.log[this.#stopped ? "debug" : "error"](
+          { err: error, shard: row.shard.number, number: row.number },
+          "row not confirmed",
+        ),
     )
   }
 

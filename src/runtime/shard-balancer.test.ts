@@ -71,7 +71,7 @@ function scene(count = 4) {
       directory,
     },
     host,
-    outbox: { republish() {}, dropInterest() {} },
+    outbox: { republish: async () => {}, dropInterest() {} },
     logs: { positions: async () => new Map(), append: async () => [], drop: async () => {} },
     interests: {
       load: async shards => nothingKnown(shards, { list: [], isComplete: true }),

@@ -318,10 +318,11 @@ export class ShardBalancer {
           [...positions].flatMap(([worker, at]) => (at?.has(number) ? [[worker, at.get(number)!]] : [])),
         ),
       })
+      // OUT2: what they end may not be in effect yet.
+      const republished = outbox.republish(shard, mine)
       for (const row of mine)
         for (const [requestId, reply] of readRowBody(row.body).answers)
-          shard.answered.set(requestId, { reply: Promise.resolve(reply), at: this.#options.clock.monotonic() })
-      outbox.republish(shard, mine)
+          shard.answered.set(requestId, { reply: republished.then(() => reply), at: this.#options.clock.monotonic() })
       host.addShard(shard)
       for (const open of opened) open(shard)
     }

@@ -156,8 +156,9 @@ export class LeaseModel {
       keys: this.#keys,
       tokens: {
         present: () => ({ session_id: "5", token_hash: "", isBot: false }),
-        keyOf: () => "session",
-        judge: () => session,
+        kept: () => undefined,
+        findCached: async () => session,
+        isTouchDue: () => false,
       } as unknown as Tokens,
       enabled: true,
       limits: { common: { global, user, ip: user }, routes: new Map() },

@@ -258,7 +258,7 @@ test("a migration that has changed since it ran", options, async () => {
 
 test("a database that was made before there was one baseline", options, async () => {
   await migrate(database.url)
-  await database.sql`UPDATE migrations SET name = '0001_foundation.sql'`
+  await database.sql`UPDATE migrations SET name = '0001_foundation.sql' WHERE name = '0001_baseline.sql'`
   await expectRefusal(
     /the database was made by a version from before 0001_baseline\.sql, which cannot be upgraded; begin with an empty database/,
   )

@@ -156,9 +156,16 @@ test("the simulator runs the program's own actors, lanes, cluster and gateway, a
       .map(name => `${folder}/${name}`),
   )
   // The entry points' own business, and what is made of real connections.
-  const outside = ["admission", "budgets", "tokens", "one-time-tokens", "job-queue", "embedded"].map(
-    name => `src/cluster/${name}.ts`,
-  )
+  const outside = [
+    "admission",
+    "bucket-calls",
+    "leases",
+    "budgets",
+    "tokens",
+    "one-time-tokens",
+    "job-queue",
+    "embedded",
+  ].map(name => `src/cluster/${name}.ts`)
   // The simulated database keeps what it has committed.
   outside.push("src/cluster/lineage-notes.ts")
   // Types alone, which nobody runs.

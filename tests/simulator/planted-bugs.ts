@@ -31,9 +31,9 @@ function replace<T extends object, K extends MethodOf<T>>(of: T, name: K, make: 
 
 /** Control entries of this type reach no log. */
 const withholdControls = (outbox: Outbox, type: Control["type"]) =>
-  replace(outbox, "publish", publish => (rows, published) => {
+  replace(outbox, "publish", publish => (rows, published, inEffect) => {
     const left = rows.map(row => ({ ...row, items: row.items.filter(item => item[0] !== "c" || item[3] !== type) }))
-    publish(left, published)
+    publish(left, published, inEffect)
   })
 
 /** The same item under a row number that no other log has reached. */
@@ -92,7 +92,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "a new owner does not publish what it inherits",
-    plant: ({ actors: { outbox } }) => replace(outbox, "republish", () => () => {}),
+    plant: ({ actors: { outbox } }) => replace(outbox, "republish", () => async () => {}),
     promises: ["P5"],
   },
   {
@@ -126,11 +126,11 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: "an event is lost on its way to a log",
     plant: ({ actors: { outbox } }) =>
-      replace(outbox, "publish", publish => (rows, published) => {
+      replace(outbox, "publish", publish => (rows, published, inEffect) => {
         const left = rows.map(row =>
           row.number % 5 === 4 ? { ...row, items: row.items.filter(([kind]) => kind !== "e") } : row,
         )
-        publish(left, published)
+        publish(left, published, inEffect)
       }),
     promises: ["P5"],
   },

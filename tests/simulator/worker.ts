@@ -4,6 +4,8 @@ import { joinCluster, type Cluster, type ClusterInside, type RuntimeTopology } f
 import { PresenceLookup } from "../../src/actors/social/presence-lookup.ts"
 import type { PresenceTiming } from "../../src/actors/social/presences.ts"
 import { attachmentPath } from "../../src/domain/messages/attachments.ts"
+import { KeptSessions } from "../../src/cluster/kept-sessions.ts"
+import { SessionDrops } from "../../src/cluster/session-drops.ts"
 import { GatewaySessions } from "../../src/cluster/gateway-sessions.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
 import type { Member } from "../../src/cluster/members.ts"
@@ -31,6 +33,7 @@ export interface WorkerParts {
   readonly cluster: ClusterInside
   readonly records: GatewaySessions
   readonly gateway: Gateway
+  readonly kept: KeptSessions<AccessSession>
   readonly jobs: Pick<JobQueue, "add">
   readonly actors: ActorParts
 }
@@ -42,7 +45,8 @@ export interface SimulatedWorkerOptions {
   readonly openRecords: () => Redis
   readonly openStorage: () => Storage
   readonly addJob: (key: string) => Promise<void>
-  readonly revoke: (sessions: readonly Snowflake[]) => Promise<void>
+  /** @returns their tokens */
+  readonly revoke: (sessions: readonly Snowflake[]) => Promise<readonly string[]>
   readonly verify: (token: string) => Promise<AccessSession | string>
   readonly topology: RuntimeTopology & {
     readonly gateway: GatewayTopology
@@ -134,6 +138,24 @@ export class SimulatedWorker implements Actor {
       isShortRead: () => cluster.membership.readsShortRecords,
       clock,
     })
+    // By token, which is named after its session.
+    const kept = new KeptSessions<AccessSession>({
+      bounds: { sessions: 1_000, bytes: Infinity, forMs: 30_000 },
+      term: () => cluster.membership.term,
+      clock,
+    })
+    const drops = new SessionDrops({
+      bus: cluster.bus,
+      membership: cluster.membership,
+      living: () => storage.placement.living() as Promise<Member[]>,
+      redis: cluster.connections.bus,
+      keys,
+      kept,
+      serveForMs: topology.membership.serveForMs,
+      clock,
+      log,
+      metrics,
+    })
     const gateway = new Gateway({
       app: this.sockets.app,
       node: { ...cluster, presences },
@@ -142,7 +164,15 @@ export class SimulatedWorker implements Actor {
       // Simulated clients neither type nor resume with another token, so nobody asks what is known of
       // one later on.
       tokens: {
-        verify: this.#options.verify as never,
+        verify: (async (token: string) => {
+          const known = kept.find(token)
+          if (known) return known.session
+          const look = kept.begin()
+          const session = await this.#options.verify(token)
+          if (typeof session !== "string")
+            kept.keep(look, token, { session, hash: Buffer.alloc(0), activeAt: 0, endsAt: Infinity, bytes: 0 })
+          return session
+        }) as never,
         known: () => Promise.reject(new Error("nobody types")),
         isFailedTooOften: async () => false,
       },
@@ -177,7 +207,7 @@ export class SimulatedWorker implements Actor {
       },
       jobs,
       signedPath: attachmentPath,
-      revoke: this.#options.revoke,
+      revoke: async sessions => drops.everywhere(await this.#options.revoke(sessions)),
       // What the simulated clients know of a token never changes.
       renew: async () => {},
       homeSubscriptions: shards => gateway.homeSubscriptions(shards),
@@ -187,7 +217,7 @@ export class SimulatedWorker implements Actor {
     const host = hostActors(cluster, actors)
     cluster.signals.on("death", () => gateway.noteDeath())
     cluster.signals.on("over", why => this.end(why))
-    this.#options.plant?.({ storage, cluster, records, gateway, jobs, actors })
+    this.#options.plant?.({ storage, cluster, records, gateway, kept, jobs, actors })
     this.#node = { ...cluster, ...host, presences }
     await host.start()
     gateway.begin(cluster.streams.position)

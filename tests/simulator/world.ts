@@ -411,6 +411,7 @@ class World {
       revoke: async sessions => {
         await this.#crossing(worker)
         for (const session of sessions) this.#revoked.add(session)
+        return [...this.#tokens].flatMap(([token, { session }]) => (sessions.includes(session) ? [token] : []))
       },
       verify: async token => {
         await this.#crossing(worker)

@@ -1,0 +1,60 @@
+/** A worker that stands still while a session ends keeps it in its memory. */
+import { shardOf } from "../../src/domain/core/snowflake.ts"
+import { clusterConfig } from "../../cluster.config.ts"
+import type { Person } from "../kit/person.ts"
+import { startProcesses, type Processes } from "../kit/processes.ts"
+import { expect, test } from "../kit/test.ts"
+import { until } from "../kit/until.ts"
+
+test(
+  "TOK5, ALIVE5, P12: a logout beside a paused worker waits for the end of its term, and then it accepts the token no more",
+  {
+    timeout: 120_000,
+  },
+  async ({ cluster }) => {
+    const running: Processes[] = []
+    const environment = { WORKERS: "1", DATABASE_URL: cluster.databaseUrl }
+    try {
+      const east = await startProcesses(environment)
+      running.push(east)
+      const west = await startProcesses({ ...environment, REDIS_URL: east.redisUrl })
+      running.unshift(west)
+      const paused = (await west.workers()).find(({ slot }) => slot === "web 0")!.pid
+      const [owner] = await cluster.sql<{ id: string }[]>`
+      SELECT id FROM incarnations WHERE role = 'web' AND died_at IS NULL ORDER BY started_at LIMIT 1`
+      const isEast = async ({ id }: Person) => {
+        const [row] = await cluster.sql<{ owner: string }[]>`SELECT owner FROM shards WHERE shard = ${shardOf(id)}`
+        return row?.owner === owner!.id
+      }
+      await until("both have shards", async () => {
+        const rows = await cluster.sql`SELECT owner FROM shards GROUP BY owner`
+        return rows.length === 2
+      })
+      // The others' homes stand still with the worker.
+      let lin = await cluster.person("lin", east)
+      for (let n = 0; !(await isEast(lin)); n++) lin = await cluster.person(`lin${n}`, east)
+      for (const place of [east, west]) await lin.on(place).getMe()
+
+      west.kill(paused, "SIGSTOP")
+      const startedAt = performance.now()
+      try {
+        await lin.on(east).logout()
+      } finally {
+        west.kill(paused, "SIGCONT")
+      }
+      const waitedMs = performance.now() - startedAt
+      const answer = await lin
+        .on(west)
+        .getMe()
+        .then(
+          () => "accepted",
+          () => "refused",
+        )
+      expect(answer).toBe("refused")
+      expect(waitedMs).toBeGreaterThanOrEqual(clusterConfig.membership.serveForMs)
+      await expect(lin.on(east).getMe()).rejects.toMatchObject({ code: 401 })
+    } finally {
+      for (const processes of running) await processes.stop()
+    }
+  },
+)
