@@ -252,7 +252,7 @@ test("DROP1: a worker that joins after the mark is found or looks after it; noth
 })
 
 test("notices to one worker go together while one is under way", async () => {
-  const { join, fates, asked } = world()
+  const { join, fates, asked, keys } = world()
   const east = await join("east")
   await join("west")
   let letGo = () => {}
@@ -262,7 +262,7 @@ test("notices to one worker go together while one is under way", async () => {
   await expect.poll(() => asked.length).toBe(1)
   const others = ["2", "3", "4"].map(id => east.tokens.revoke([id]))
   await expect
-    .poll(() => redis.mget(...["2", "3", "4"].map(id => east.tokens.keyOf(id))))
+    .poll(() => redis.mget(...["2", "3", "4"].map(id => keys.accessSession(id))))
     .toEqual(Array.from({ length: 3 }, () => "revoked"))
   letGo()
   await Promise.all([first, ...others])

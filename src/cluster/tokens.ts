@@ -109,7 +109,7 @@ function encode({ token_hash, last_activity, ...session }: AccessSession): strin
   const isFree = isAdministrator(rest.permissions)
   const extras: CachedExtras = {
     ...(barred_until > 0 ? { barred_until } : isFree && { bypass: true }),
-    ...(tier_expires_at != null && { tier_ends_at: tier_expires_at }),
+    ...(typeof tier_expires_at === "number" && { tier_ends_at: tier_expires_at }),
   }
   const text = JSON.stringify({ ...extras, ...rest })
   return `${token_hash} ${tenDigits(last_activity)} ${tenDigits(rest.expires_at)} ${percent} ${rest.user_id} ${text}`
@@ -176,7 +176,8 @@ export interface Keeping {
 /** What a token is for, as far as this worker knows. */
 export type Judged = AccessSession | "revoked" | "expired"
 
-export function createTokens({ redis, keys, load, isOver = () => false, clock, keeping }: TokensOptions) {
+/** The sessions that all workers share, in Redis; filled from the database. */
+function createCache({ redis, keys, load, clock, keeping }: TokensOptions) {
   defineScript(redis, "amend-session", 1)
   defineScript(redis, "begin-fill", 1)
   defineScript(redis, "fill-session", 2)
@@ -193,9 +194,6 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock, k
   const read = inBatches<string, string | null>(keys => orUnavailable(getEach(redis, keys)), 256)
 
   const keptInRedisSeconds = cacheSeconds - (keeping?.forSeconds ?? 0) // TOK2
-  // TOK3
-  if (keeping) onNewReplication(redis, () => keeping.kept.dropAll())
-
   const keyOf = (session: Snowflake) => keys.accessSession(session, replicationOf(redis, session))
   const renewalOf = (session: Snowflake) => keys.accessRenewal(session, replicationOf(redis, session))
 
@@ -231,6 +229,27 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock, k
     }
     throw unavailable("session cache loses its entry")
   }
+
+  return {
+    fill,
+    cached,
+    /** Null: it is not there. */
+    read: (session: Snowflake): Promise<string | null> => read(keyOf(session)),
+    /** Answers 1 where nobody else has said so lately. */
+    amend: (session: Snowflake, lastActivity: number): Promise<number> =>
+      orUnavailable(scripts["amend-session"](keyOf(session), tenDigits(lastActivity))),
+    revoke: (session: Snowflake): Promise<null> =>
+      orUnavailable(scripts["revoke-session"](keyOf(session), renewalOf(session), markSeconds)),
+    renew: (session: Snowflake): Promise<null> =>
+      orUnavailable(scripts["renew-session"](keyOf(session), renewalOf(session), newSecret(9), markSeconds)),
+  }
+}
+
+export function createTokens(options: TokensOptions) {
+  const { redis, isOver = () => false, clock, keeping } = options
+  const cache = createCache(options)
+  // TOK3
+  if (keeping) onNewReplication(redis, () => keeping.kept.dropAll())
 
   /** What this worker keeps of a session. */
   function keptOf(session: Snowflake): KeptSession<AccessSession> | undefined {
@@ -270,14 +289,14 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock, k
   /** Asks Redis, and the database if need be. */
   async function ask(id: Snowflake): Promise<AccessSession | undefined> {
     const look = beginLook()
-    const value = await cached(id)
+    const value = await cache.cached(id)
     return value === null || value === revoked ? undefined : taken(look, id, value)
   }
 
   /** Asks Redis alone; undefined: the session has to be filled in first. */
   async function findCached({ session_id, token_hash }: PresentedToken): Promise<Judged | undefined> {
     const look = beginLook()
-    const value = await read(keyOf(session_id))
+    const value = await cache.read(session_id)
     if (value === null) return undefined
     return value === revoked ? "revoked" : judgeSession(taken(look, session_id, value), token_hash)
   }
@@ -299,7 +318,7 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock, k
   /** The end or the change of sessions is to be seen in Redis; then no worker may know better. */
   async function mark(sessions: readonly Snowflake[], one: (session: Snowflake) => Promise<unknown>): Promise<void> {
     const replications = replicationsOf(redis)
-    await Promise.all(sessions.map(session => orUnavailable(one(session))))
+    await Promise.all(sessions.map(one))
     await keeping?.drop(sessions) // TOK5
     // TOK3: another Redis may not have it.
     if (keeping && replicationsOf(redis) !== replications) throw unavailable("redis")
@@ -312,10 +331,9 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock, k
   }
 
   return {
-    fill,
+    fill: cache.fill,
     /** Reads a session token, and says what can be said of it without asking anybody. */
     present,
-    keyOf,
 
     /** The session that a token is for. Throws `unavailable` when nobody can say. */
     async verify(token: string): Promise<AccessSession | "malformed" | "revoked" | "expired"> {
@@ -346,7 +364,7 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock, k
       if (now - (known?.activeAt ?? session.last_activity) < touchEverySeconds) return false
       const before = known?.activeAt
       if (known) known.activeAt = now
-      return orUnavailable(scripts["amend-session"](keyOf(session.session_id), tenDigits(now))).then(
+      return cache.amend(session.session_id, now).then(
         answer => answer === 1,
         (error: unknown) => {
           if (known) known.activeAt = before!
@@ -356,14 +374,10 @@ export function createTokens({ redis, keys, load, isOver = () => false, clock, k
     },
 
     /** Sessions that have ended (TOK1). Rejects when it is not confirmed: then ask again. */
-    revoke: (sessions: readonly Snowflake[]): Promise<void> =>
-      mark(sessions, session => scripts["revoke-session"](keyOf(session), renewalOf(session), markSeconds)),
+    revoke: (sessions: readonly Snowflake[]): Promise<void> => mark(sessions, cache.revoke),
 
     /** Sessions whose facts changed (expiry, tier, name): the next look-up loads them. */
-    invalidate: (sessions: readonly Snowflake[]): Promise<void> =>
-      mark(sessions, session =>
-        scripts["renew-session"](keyOf(session), renewalOf(session), newSecret(9), markSeconds),
-      ),
+    invalidate: (sessions: readonly Snowflake[]): Promise<void> => mark(sessions, cache.renew),
   }
 }
 
