@@ -281,7 +281,7 @@ export class Outbox implements Publisher {
     const recent = this.#confirmed.map(({ row }) => row)
     // What was cached before the fail-over is not asked for after it, so nothing is to be renewed.
     const revoked = recent.map(row => ({ ...row, items: row.items.filter(([kind]) => kind === "r") }))
-    this.#changeAccess(revoked)
+    this.#changeAccess(revoked)?.catch(() => {})
     for (const row of recent)
       for (const item of row.items)
         if (item[0] === "j") await this.#untilDone("adding a job", () => targets.addJob(jobOf(item)))
