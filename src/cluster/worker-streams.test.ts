@@ -34,6 +34,7 @@ async function start(
   let now = 0
   let marks = 0
   const streams = new WorkerStreams({
+    onMoved: () => {},
     blocking,
     redis,
     keys,

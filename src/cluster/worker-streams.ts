@@ -35,6 +35,8 @@ export interface WorkerStreamsOptions {
   readonly onMessage: (fields: readonly string[]) => void
   /** The log has grown; `items` are its new pieces, in order. */
   readonly onItems: (items: readonly LogItem[]) => void
+  /** The log is in another Redis: what was not read up to this position comes again, at later ones. */
+  readonly onMoved: (position: number) => void
   readonly trouble: (error: unknown) => void
 }
 
@@ -246,6 +248,7 @@ export class WorkerStreams {
     this.#inboxId = "0-0"
     this.#left.add(this.#at)
     this.#at = at
+    this.#options.onMoved(this.#position)
   }
 
   /** @returns about how many bytes they hold */

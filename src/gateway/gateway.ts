@@ -73,6 +73,11 @@ export class Gateway {
     this.#parts.stream.take(items)
   }
 
+  /** The log is in another Redis: what was not read up to a position comes again, at later ones. */
+  noteLogMoved(position: number): void {
+    this.#parts.stream.noteMoved(position)
+  }
+
   /** Takes changes of users' presence as this worker's sessions see it. */
   takePresences(changes: readonly PresenceChange[]): void {
     this.#parts.presences.take(changes)

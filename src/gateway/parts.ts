@@ -297,6 +297,7 @@ function createEntries(options: GatewayOptions, made: FanOut & Replay, events: S
     self,
     peerLogs,
     lastPosition: () => node.logs.lastPosition(self),
+    ownPlaces: () => [node.streams.at, node.logs.at(self)],
     claims,
     isLiving,
     clock,

@@ -164,6 +164,7 @@ function hostShards(
   gateway: Gateway,
 ) {
   cluster.signals.on("logItems", items => gateway.takeItems(items))
+  cluster.signals.on("logMoved", position => gateway.noteLogMoved(position))
   cluster.streams.holdWhile(() => gateway.isFull)
   const texts = createTextJudge({ log, metrics })
   const parts = createActorParts(cluster, {

@@ -87,6 +87,8 @@ export type ClusterSignals = {
   failover: []
   /** New pieces of this worker's delivery log, in order. */
   logItems: [items: readonly LogItem[]]
+  /** That log is in another Redis: what was not read up to a position comes again, at later ones. */
+  logMoved: [position: number]
   /** The worker must end: it is dead for the others, or its log is gone. */
   over: [why: string]
 }
@@ -275,6 +277,7 @@ function openStreams(
       metrics.log.readEvents.inc(items.length)
       signals.emit("logItems", items)
     },
+    onMoved: position => signals.emit("logMoved", position),
     trouble,
   })
 }

@@ -196,6 +196,7 @@ export class SimulatedWorker implements Actor {
     })
     this.#gateway = gateway
     cluster.signals.on("logItems", items => gateway.takeItems(items))
+    cluster.signals.on("logMoved", position => gateway.noteLogMoved(position))
     cluster.streams.holdWhile(() => gateway.isFull)
     const jobs: WorkerParts["jobs"] = { add: job => this.#options.addJob(job.key) }
     const actors = createActorParts(cluster, {

@@ -234,6 +234,19 @@ export class Stream {
     )
   }
 
+  /**
+   * The log is in another Redis, where what was not read up to a position comes again later. A session that has it from other
+   * logs, and waits for it to pass in this one, would be sent it twice: it is closed and begins anew.
+   */
+  noteMoved(position: number): void {
+    const { subscriptions, giveUp } = this.#options
+    for (const session of subscriptions.byId.values()) {
+      if (session.state === "live" || session.notBefore <= position) continue
+      if (session.connection) subscriptions.close(session.connection, "unknown_error")
+      giveUp(session)
+    }
+  }
+
   /** A gap is never silent: sessions that take events of the shard are closed and begin anew. */
   #gap(shard: number): void {
     const { subscriptions, homes, log, metrics, giveUp } = this.#options

@@ -2,6 +2,7 @@ import { placeIn, type LogPlaces } from "../../cluster/delivery-log.ts"
 import type { SessionRecord } from "../../cluster/session-record.ts"
 import type { AccessSession } from "../../cluster/tokens.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
+import { unavailable } from "../../contract/core/errors.ts"
 import { resumed, type Resume } from "../../contract/core/gateway.ts"
 import { guildCreate, guildDelete } from "../../contract/communities/servers.ts"
 import type { Clock } from "../../std/clock.ts"
@@ -40,6 +41,8 @@ export interface RestoreOptions {
   readonly peerLogs: PeerLogs
   /** The last position of this worker's own log. */
   readonly lastPosition: () => Promise<number | undefined>
+  /** In which Redis this worker reads its log, and in which others write it: not the same for a moment after a fail-over. */
+  readonly ownPlaces: () => readonly [read: string, written: string]
   readonly sessions: Sessions
   readonly claims: SessionClaims
   readonly storage: Pick<Storage, "servers">
@@ -93,6 +96,7 @@ export class Restore {
     const { record, request, access } = plan
     const held = new HeldHomes(homes)
     let session: Session | undefined
+    const [at] = this.#options.ownPlaces()
     try {
       const logs = await this.#joinLogs(record.spans, request.seq)
       const state = await this.#holdHomes(held, access.user_id)
@@ -102,6 +106,7 @@ export class Restore {
       takeBack(built)
       held.keep(access.user_id)
       held.release()
+      if (this.#options.ownPlaces()[0] !== at) throw unavailable("own log is not known to be whole")
       sessions.add(built)
       session = built
       const differences = await this.#confirm(connection, plan, built)
@@ -161,6 +166,20 @@ export class Restore {
     }
   }
 
+  /**
+   * Where this worker's log has all that the homes had sent it by their cuts. In another Redis, which it may have come to
+   * meanwhile, that is yet to be sent again, and would come after the session has it from other logs.
+   */
+  async #endOfOwnLog(places: HeldState["places"]): Promise<number> {
+    const { self, lastPosition, ownPlaces } = this.#options
+    const [at] = ownPlaces()
+    const isKnown = () => ownPlaces().every(place => place === at)
+    const isWhole = [...places.values()].every(place => (placeIn(place, self) ?? at) === at)
+    const last = isWhole && isKnown() ? await lastPosition() : undefined
+    if (last === undefined || !isKnown()) throw unavailable("own log is not known to be whole")
+    return last
+  }
+
   /** Makes the session, with all that it is to be sent from other logs. It sees no server yet. */
   async #build(
     connection: Connection,
@@ -168,9 +187,9 @@ export class Restore {
     { from, position, joined, floor }: JoinedLogs,
     { cuts, places }: HeldState,
   ): Promise<Session> {
-    const { self, peerLogs, sessions, lastPosition, users, clock } = this.#options
+    const { self, peerLogs, sessions, users, clock } = this.#options
     const spans = record.spans
-    const notBefore = (await lastPosition()) ?? 0
+    const notBefore = await this.#endOfOwnLog(places)
     // A session that goes live stands at the last reserved position.
     const own: Span = {
       log: self,
