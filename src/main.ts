@@ -19,7 +19,7 @@ import { endOnBugs } from "./process/uncaught-errors.ts"
 const exitCodes = { done: 0, failed: 1, misconfigured: 2, over: 75 } as const
 /** Milliseconds for a process to end in good order when nobody waits for it any longer. */
 const lastMoment = 3_000
-/** Milliseconds between two looks at the event loop of a process that has nothing to do, or on which no client waits. */
+/** Milliseconds between two looks at the event loop of a process on which no client waits. */
 const quietLoopMs = 250
 
 // A reader that has gone (`npm start | head`) is no reason to end.
@@ -76,10 +76,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
   async function start({ self, predecessor, config, port, ...places }: StartOrder): Promise<void> {
     log = createLog({ level: config.logLevel, process: self.role, worker: place }, destination())
     endOnBugs(log, exitCodes.failed)
-    const metrics = createMetrics({
-      idleLoopResolutionMs: quietLoopMs,
-      ...(self.role !== "web" && { loopResolutionMs: quietLoopMs }),
-    })
+    const metrics = createMetrics(self.role === "web" ? {} : { loopResolutionMs: quietLoopMs })
     counted = answerMetrics({ registry: metrics.registry, worker: place, role: self.role })
     const onOver = (why: string) => {
       log?.error({ member: self.id, why }, "incarnation ended")

@@ -34,7 +34,6 @@ async function start(
   let now = 0
   let marks = 0
   const streams = new WorkerStreams({
-    onMoved: () => {},
     blocking,
     redis,
     keys,
@@ -48,7 +47,7 @@ async function start(
     },
     clock: { ...systemClock, monotonic: () => (marks++, now) }, // asked once a mark
     reserved: () => 0,
-    noteLog: async () => true,
+    newLog: { note: async () => true, moved: () => {} },
     onOver: () => {},
     onMessage: fields => messages.push([...fields]),
     onItems(items) {

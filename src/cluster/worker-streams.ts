@@ -28,15 +28,17 @@ export interface WorkerStreamsOptions {
   readonly clock: Clock
   /** No position up to this one may be given out again. */
   readonly reserved: () => number
-  /** The log was made anew in the Redis with this replication id; false when the worker was declared dead before. */
-  readonly noteLog: (at: string) => Promise<boolean>
+  readonly newLog: {
+    /** The log was made anew in the Redis with this replication id; false when the worker was declared dead before. */
+    readonly note: (at: string) => Promise<boolean>
+    /** It is read from now on: what was not read up to this position comes again, at later ones. */
+    readonly moved: (position: number) => void
+  }
   /** The streams cannot be gone on with. */
   readonly onOver: (why: string) => void
   readonly onMessage: (fields: readonly string[]) => void
   /** The log has grown; `items` are its new pieces, in order. */
   readonly onItems: (items: readonly LogItem[]) => void
-  /** The log is in another Redis: what was not read up to this position comes again, at later ones. */
-  readonly onMoved: (position: number) => void
   readonly trouble: (error: unknown) => void
 }
 
@@ -237,8 +239,8 @@ export class WorkerStreams {
           .hset(place, "s", next, ...rows),
       )
     }
-    const { trouble, noteLog } = this.#options
-    if (!(await noteLog(at))) {
+    const { trouble, newLog } = this.#options
+    if (!(await newLog.note(at))) {
       this.#stopped = true
       return onOver("declared dead")
     }
@@ -248,7 +250,7 @@ export class WorkerStreams {
     this.#inboxId = "0-0"
     this.#left.add(this.#at)
     this.#at = at
-    this.#options.onMoved(this.#position)
+    newLog.moved(this.#position)
   }
 
   /** @returns about how many bytes they hold */

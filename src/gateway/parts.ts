@@ -296,8 +296,10 @@ function createEntries(options: GatewayOptions, made: FanOut & Replay, events: S
     ...shared,
     self,
     peerLogs,
-    lastPosition: () => node.logs.lastPosition(self),
-    ownPlaces: () => [node.streams.at, node.logs.at(self)],
+    ownLog: {
+      lastPosition: () => node.logs.lastPosition(self),
+      places: () => [node.streams.at, node.logs.at(self)],
+    },
     claims,
     isLiving,
     clock,

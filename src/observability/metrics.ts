@@ -7,12 +7,8 @@ import { LoopDelay } from "./loop-delay.ts"
 import { declareIn, type Counter, type Histogram } from "./instruments.ts"
 
 export interface MetricsOptions {
-  /**
-   * Milliseconds between two looks at the event loop, see `LoopDelay`; the second is that of the first
-   * where it is left out.
-   */
+  /** Milliseconds between two looks at the event loop, see `LoopDelay`. */
   readonly loopResolutionMs?: number
-  readonly idleLoopResolutionMs?: number
   /** What looks; Node's own when left out. */
   readonly monitorLoop?: typeof monitorEventLoopDelay
 }
@@ -24,14 +20,10 @@ export interface MetricsOptions {
  * Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
  * Durations are seconds, sizes bytes.
  */
-export function createMetrics({
-  loopResolutionMs: resolutionMs = 50,
-  idleLoopResolutionMs: idleResolutionMs = resolutionMs,
-  monitorLoop = monitorEventLoopDelay,
-}: MetricsOptions = {}) {
+export function createMetrics({ loopResolutionMs = 50, monitorLoop = monitorEventLoopDelay }: MetricsOptions = {}) {
   const registry = new Registry()
   const declare = declareIn(registry)
-  const loop = new LoopDelay({ resolutionMs, idleResolutionMs, monitorLoop })
+  const loop = new LoopDelay(monitorLoop, loopResolutionMs)
 
   const metrics = {
     registry,

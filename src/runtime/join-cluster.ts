@@ -270,14 +270,16 @@ function openStreams(
     bounds: topology.log,
     clock,
     reserved: () => logs.reserved(self.id),
-    noteLog: at => storage.placement.noteLog(self.id, at),
+    newLog: {
+      note: at => storage.placement.noteLog(self.id, at),
+      moved: position => signals.emit("logMoved", position),
+    },
     onOver: why => signals.emit("over", why),
     onMessage: fields => bus.receive(fields),
     onItems: items => {
       metrics.log.readEvents.inc(items.length)
       signals.emit("logItems", items)
     },
-    onMoved: position => signals.emit("logMoved", position),
     trouble,
   })
 }

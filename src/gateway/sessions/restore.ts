@@ -40,9 +40,11 @@ export interface RestoreOptions {
   readonly homes: HomeSubscriptions
   readonly peerLogs: PeerLogs
   /** The last position of this worker's own log. */
-  readonly lastPosition: () => Promise<number | undefined>
-  /** In which Redis this worker reads its log, and in which others write it: not the same for a moment after a fail-over. */
-  readonly ownPlaces: () => readonly [read: string, written: string]
+  readonly ownLog: {
+    readonly lastPosition: () => Promise<number | undefined>
+    /** In which Redis this worker reads its log, and in which others write it: not the same for a moment after a fail-over. */
+    readonly places: () => readonly [read: string, written: string]
+  }
   readonly sessions: Sessions
   readonly claims: SessionClaims
   readonly storage: Pick<Storage, "servers">
@@ -96,7 +98,7 @@ export class Restore {
     const { record, request, access } = plan
     const held = new HeldHomes(homes)
     let session: Session | undefined
-    const [at] = this.#options.ownPlaces()
+    const [at] = this.#options.ownLog.places()
     try {
       const logs = await this.#joinLogs(record.spans, request.seq)
       const state = await this.#holdHomes(held, access.user_id)
@@ -106,7 +108,7 @@ export class Restore {
       takeBack(built)
       held.keep(access.user_id)
       held.release()
-      if (this.#options.ownPlaces()[0] !== at) throw unavailable("own log is not known to be whole")
+      if (this.#options.ownLog.places()[0] !== at) throw unavailable("own log is not known to be whole")
       sessions.add(built)
       session = built
       const differences = await this.#confirm(connection, plan, built)
@@ -171,11 +173,11 @@ export class Restore {
    * meanwhile, that is yet to be sent again, and would come after the session has it from other logs.
    */
   async #endOfOwnLog(places: HeldState["places"]): Promise<number> {
-    const { self, lastPosition, ownPlaces } = this.#options
-    const [at] = ownPlaces()
-    const isKnown = () => ownPlaces().every(place => place === at)
+    const { self, ownLog } = this.#options
+    const [at] = ownLog.places()
+    const isKnown = () => ownLog.places().every(place => place === at)
     const isWhole = [...places.values()].every(place => (placeIn(place, self) ?? at) === at)
-    const last = isWhole && isKnown() ? await lastPosition() : undefined
+    const last = isWhole && isKnown() ? await ownLog.lastPosition() : undefined
     if (last === undefined || !isKnown()) throw unavailable("own log is not known to be whole")
     return last
   }
