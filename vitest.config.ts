@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config"
+import { isLostInSetup } from "./src/storage/core/database.ts"
 import { EvenLoad } from "./tests/kit/sequencer.ts"
 
 const alone = [
@@ -14,6 +15,8 @@ export default defineConfig({
     pool: "forks", // uWebSockets.js and sharp are native modules
     testTimeout: 180_000,
     hookTimeout: 120_000,
+    // What no process of the program ends for: a pool that a test closes while a connection is made says it, too.
+    onUnhandledError: error => !isLostInSetup(Object.assign(new Error(error.message), error)),
     sequence: { sequencer: EvenLoad },
     projects: [
       {
