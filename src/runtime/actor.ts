@@ -41,7 +41,10 @@ export const control = (audience: Audience, entry: Control): ControlEntry => ({
   control: entry,
 })
 
-/** Access tokens that no worker may accept any longer once the turn is answered. Digests, in hex. */
+/**
+ * Sessions whose tokens no worker may accept any longer once the turn is answered; the same holds for
+ * those of turns before it that wait still, so naming none waits for those alone.
+ */
 export interface Revocation {
   readonly kind: "revoke"
   readonly sessions: readonly Snowflake[]

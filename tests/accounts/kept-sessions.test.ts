@@ -1,6 +1,9 @@
 /** Workers keep sessions in memory; a logout or a change is there for all of them when it is answered. */
+import { shardOf } from "../../src/domain/core/snowflake.ts"
+import type { Cluster, Worker } from "../kit/cluster.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"
+import { until } from "../kit/until.ts"
 
 test("TOK5, P12: in hundreds of races no request that begins after a logout was answered is accepted anywhere", async ({
   shared,
@@ -41,3 +44,43 @@ test("TOK5: a new name is in every worker's answer once it was confirmed", async
     for (const place of places) expect((await lin.on(place).getMe()).username).toBe(username)
   }
 })
+
+test.for(["logout", "revokeAllSessions"] as const)(
+  "TOK5, P12: %s, repeated while the first waits for a slow worker, waits for it, too",
+  async (repeated, { cluster }) => {
+    const workers = (await cluster.boot(2)) as [Worker, Worker]
+    const lin = await cluster.person("lin")
+    const owner = workers[await ownerOf(cluster, lin.id) === workers[0].id ? 0 : 1]
+    const slow = workers.find(worker => worker !== owner)!
+    await Promise.all(workers.map(worker => lin.on(worker).getMe()))
+    // What the slow worker is to drop does not reach it.
+    let goOn = () => {}
+    const held = new Promise<void>(resolve => (goOn = resolve))
+    const { bus } = owner.node
+    const request = bus.request.bind(bus)
+    bus.request = async (worker, kind, ...rest) => {
+      if (kind === "dropSessions") await held
+      return request(worker, kind, ...rest)
+    }
+    const first = lin.on(owner).logout()
+    await until("it is committed", async () => (await sessionsOf(cluster, lin.id)) === 0)
+    let answered = false
+    const repeat = lin.on(slow)
+    const second = (repeated === "logout" ? repeat.logout() : repeat.revokeAllSessions({ except_current: false })).then(
+      () => (answered = true),
+    )
+    // What the slow worker asks after it is answered after it.
+    for (const allow_dms_from of ["friends", "none"] as const) await lin.on(slow).editMessagingSettings({ allow_dms_from })
+    expect(answered).toBe(false)
+    goOn()
+    await Promise.all([first, second])
+    const later = await Promise.allSettled(workers.map(worker => lin.on(worker).getMe()))
+    expect(later.map(({ status }) => status)).toEqual(["rejected", "rejected"])
+  },
+)
+
+const ownerOf = async ({ sql }: Cluster, id: string): Promise<string | null> =>
+  (await sql<{ owner: string | null }[]>`SELECT owner FROM shards WHERE shard = ${shardOf(id)}`)[0]!.owner
+
+const sessionsOf = async ({ sql }: Cluster, user: string): Promise<number> =>
+  (await sql`SELECT FROM sessions WHERE user_id = ${user}`).length

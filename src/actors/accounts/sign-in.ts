@@ -169,7 +169,7 @@ export const signInCommands: ActorKind<UserState, UserState, SignInCommands>["co
       const ended = [...user.sessions.keys()].filter(
         id => id !== except && (until === undefined || compareIds(id, until) <= 0),
       )
-      if (ended.length === 0) return { reply: { ended: 0 } }
+      if (ended.length === 0) return { publish: endedBefore, reply: { ended: 0 } }
       const told = message === null ? [] : [securityLogout.to(userOnly(user.id), { user_id: user.id, message })]
       const { apply, write, publish } = endedSessions(user, ended)
       return { apply, write, publish: [...told, ...publish], reply: { ended: ended.length } }
@@ -179,7 +179,8 @@ export const signInCommands: ActorKind<UserState, UserState, SignInCommands>["co
   expireSession: {
     turn({ state: user, now }, { session_id }) {
       const session = user.sessions.get(session_id)
-      if (session && session.expires_at > secondsAt(now))
+      if (!session) return { reply: { ended: false } }
+      if (session.expires_at > secondsAt(now))
         return { publish: [expiry({ ...session, user_id: user.id })], reply: { ended: false } }
       return endSession(user, session_id)
     },
@@ -284,8 +285,14 @@ export const endedSessions = (user: User, sessions: readonly Snowflake[]) => ({
   ]),
 })
 
+/**
+ * Of a turn that finds sessions ended already: its answer waits until no worker accepts them (P12). The
+ * turn that ended them may still wait for that.
+ */
+const endedBefore: readonly Publication[] = [revoke()]
+
 function endSession(user: User, session_id: Snowflake) {
-  if (!user.sessions.has(session_id)) return { reply: { ended: false } }
+  if (!user.sessions.has(session_id)) return { publish: endedBefore, reply: { ended: false } }
   return { ...endedSessions(user, [session_id]), reply: { ended: true } }
 }
 
