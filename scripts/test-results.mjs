@@ -5,7 +5,7 @@
 import { relative } from "node:path"
 
 /** A second look at more files than that, or later, would say nothing or take too long. */
-const secondLook = { files: 6, minutes: 15 }
+const secondLook = { files: 6, minutes: 30 }
 
 export const brokenOf = ({ files }) => files.filter(({ status }) => status === "failed")
 

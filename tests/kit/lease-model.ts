@@ -216,8 +216,28 @@ const momentOf = (answer: Admitted): number => {
   return (reset - resetAfterSeconds) * 1000
 }
 
+/** Within a stretch of so many milliseconds. */
+const mostWithin = ({ algorithm, requests, burst, seconds }: RateLimit, stretchMs: number): number => {
+  if (algorithm === "token") return requests + burst + (stretchMs * requests) / (seconds * 1000) + 0.02
+  return stretchMs < seconds * 1000 ? requests + burst : Infinity
+}
+
+/**
+ * Whether the limit can have let in requests of which only this is known: when each was sent and when
+ * its answer was there. Not so where more of them lie in a stretch of time than it lets in.
+ */
+export function canHaveLetIn(limit: RateLimit, seen: readonly { sentMs: number; answeredMs: number }[]): boolean {
+  const byAnswer = seen.toSorted((a, b) => a.answeredMs - b.answeredMs)
+  return seen.every(({ sentMs: from }) =>
+    byAnswer
+      .filter(({ sentMs }) => sentMs >= from)
+      .every(({ answeredMs }, before) => before + 1 <= mostWithin(limit, answeredMs - from)),
+  )
+}
+
 /** Whether a plain model of the limit allows these moments, in order. */
-export function isAllowed({ algorithm, requests, burst, seconds }: RateLimit, moments: readonly number[]): boolean {
+export function isAllowed(limit: RateLimit, moments: readonly number[]): boolean {
+  const { algorithm, requests, burst, seconds } = limit
   const [capacity, window] = [requests + burst, seconds * 1000]
   if (algorithm === "fixed") {
     let [began, count] = [-Infinity, 0]
@@ -231,8 +251,7 @@ export function isAllowed({ algorithm, requests, burst, seconds }: RateLimit, mo
     for (let j = i; j < moments.length; j++) {
       const stretch = moments[j]! - from
       if (algorithm === "sliding" && stretch >= window) break
-      const most = algorithm === "token" ? capacity + (stretch * requests) / window + 0.02 : capacity
-      if (j - i + 1 > most) return false
+      if (j - i + 1 > mostWithin(limit, stretch)) return false
     }
   return true
 }

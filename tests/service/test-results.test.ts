@@ -32,7 +32,7 @@ test("an error that belongs to no test, many broken files or a late hour get no 
   const one = [file("a", "failed")]
   expect(isWorthASecondLook(run(1, one), 10)).toBe(true)
   expect(isWorthASecondLook(run(1, one, 1), 10)).toBe(false)
-  expect(isWorthASecondLook(run(1, one), 15)).toBe(false)
+  expect(isWorthASecondLook(run(1, one), 30)).toBe(false)
   expect(
     isWorthASecondLook(
       run(

@@ -336,7 +336,10 @@ const ownerOf = async (cluster: Cluster, person: Person): Promise<Worker> => {
 test("P14: the users of a worker that has died are offline after the window, and those who moved do not flicker", async ({
   cluster,
 }) => {
-  const [east, west, dying] = (await cluster.boot(3, { topology })) as [Worker, Worker, Worker]
+  // On a busy machine, too, those who move come back within it.
+  const windowMs = 5 * resumeWindowMs
+  const longer = { ...topology, gateway: { resumeWindowMs: windowMs } }
+  const [east, west, dying] = (await cluster.boot(3, { topology: longer })) as [Worker, Worker, Worker]
   const watcher = await cluster.person("watcher", east)
   const [moving, staying] = await Promise.all([
     Promise.all(Array.from({ length: 6 }, () => cluster.person("moving", east))),
@@ -366,7 +369,7 @@ test("P14: the users of a worker that has died are offline after the window, and
       timeoutMs: 60_000,
     })
   const tookMs = performance.now() - diedAt
-  expect(tookMs).toBeGreaterThan(resumeWindowMs)
+  expect(tookMs).toBeGreaterThan(windowMs)
   await quiet(cluster)
   for (const { name, data } of inbox.rest())
     if (name === "PRESENCE_UPDATE" && moving.some(({ id }) => id === data.user_id)) flickers.push(data.status)
