@@ -50,7 +50,7 @@ test.for(["logout", "revokeAllSessions"] as const)(
   async (repeated, { cluster }) => {
     const workers = (await cluster.boot(2)) as [Worker, Worker]
     const lin = await cluster.person("lin")
-    const owner = workers[await ownerOf(cluster, lin.id) === workers[0].id ? 0 : 1]
+    const owner = workers[(await ownerOf(cluster, lin.id)) === workers[0].id ? 0 : 1]
     const slow = workers.find(worker => worker !== owner)!
     await Promise.all(workers.map(worker => lin.on(worker).getMe()))
     // What the slow worker is to drop does not reach it.
@@ -70,7 +70,8 @@ test.for(["logout", "revokeAllSessions"] as const)(
       () => (answered = true),
     )
     // What the slow worker asks after it is answered after it.
-    for (const allow_dms_from of ["friends", "none"] as const) await lin.on(slow).editMessagingSettings({ allow_dms_from })
+    for (const allow_dms_from of ["friends", "none"] as const)
+      await lin.on(slow).editMessagingSettings({ allow_dms_from })
     expect(answered).toBe(false)
     goOn()
     await Promise.all([first, second])

@@ -217,7 +217,7 @@ const momentOf = (answer: Admitted): number => {
 }
 
 /** Within a stretch of so many milliseconds. */
-const mostWithin = ({ algorithm, requests, burst, seconds }: RateLimit, stretchMs: number): number => {
+const maxWithin = ({ algorithm, requests, burst, seconds }: RateLimit, stretchMs: number): number => {
   if (algorithm === "token") return requests + burst + (stretchMs * requests) / (seconds * 1000) + 0.02
   return stretchMs < seconds * 1000 ? requests + burst : Infinity
 }
@@ -231,7 +231,7 @@ export function canHaveLetIn(limit: RateLimit, seen: readonly { sentMs: number; 
   return seen.every(({ sentMs: from }) =>
     byAnswer
       .filter(({ sentMs }) => sentMs >= from)
-      .every(({ answeredMs }, before) => before + 1 <= mostWithin(limit, answeredMs - from)),
+      .every(({ answeredMs }, before) => before + 1 <= maxWithin(limit, answeredMs - from)),
   )
 }
 
@@ -251,7 +251,7 @@ export function isAllowed(limit: RateLimit, moments: readonly number[]): boolean
     for (let j = i; j < moments.length; j++) {
       const stretch = moments[j]! - from
       if (algorithm === "sliding" && stretch >= window) break
-      if (j - i + 1 > mostWithin(limit, stretch)) return false
+      if (j - i + 1 > maxWithin(limit, stretch)) return false
     }
   return true
 }
