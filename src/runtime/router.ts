@@ -2,6 +2,7 @@ import { fail, unavailable } from "../contract/core/errors.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import { WorkerGone, ShardMoved, type Bus } from "../cluster/bus.ts"
 import type { Directory } from "../cluster/directory.ts"
+import { inBatches } from "../std/batches.ts"
 import type { Clock } from "../std/clock.ts"
 import { SweepWhileAny } from "../std/sweep-while-any.ts"
 import { shardOf } from "../domain/core/snowflake.ts"
@@ -40,6 +41,12 @@ export interface LocalShards {
   readonly wasSeen: (tell: { shard: number; source: number; number: number; item: number }) => Promise<boolean>
 }
 
+/** Homes of one shard whose events a worker wants. */
+type Wanted = readonly [shard: number, homes: readonly Snowflake[]]
+
+/** Shards that one request names at most. */
+const maxRegistered = 128
+
 /** Somebody who waits for an answer. */
 interface Waiting {
   readonly expiresAt: number
@@ -62,6 +69,8 @@ export class Router {
   readonly #options: RouterOptions
   readonly #waiting = new Set<Waiting>()
   readonly #sweeper: SweepWhileAny
+  /** By owner: what is gathered in this turn of the event loop. */
+  readonly #registrations = new Map<string, (wanted: Wanted) => Promise<Registration>>()
   #local: LocalShards | undefined
   #stopped = false
 
@@ -84,7 +93,7 @@ export class Router {
       await this.#here(shardOf(tell.id), () => this.#receive(tell))
       return true
     })
-    bus.handle<{ homes: [number, Snowflake[]][] }, Registration[]>("register", async ({ homes }, from) =>
+    bus.handle<{ homes: Wanted[] }, Registration[]>("register", async ({ homes }, from) =>
       homes.length === 1 ? this.#here(homes[0]![0], () => host.register(from, homes)) : host.register(from, homes),
     )
     bus.handle<{ home: Snowflake }, string[]>("workersOf", ({ home }) =>
@@ -140,17 +149,49 @@ export class Router {
     await this.#perform(shardOf(id), { actor, id, shard: shardOf(id), command, input })
   }
 
-  /** Makes this worker interested in homes of one shard. @returns from which row on its log holds them, and where the logs are that hold them */
+  /**
+   * Makes this worker interested in homes of one shard. What is asked of one owner in one turn of the event loop goes
+   * together.
+   * @returns from which row on its log holds them, and where the logs are that hold them
+   */
   register(shard: number, homes: readonly Snowflake[]): Promise<{ row: number; places: LogPlaces | undefined }> {
-    const request: [number, Snowflake[]][] = [[shard, [...homes]]]
+    const wanted: Wanted = [shard, homes]
+    const { id: self } = this.#options.view.self
+    // One shard that is on its way elsewhere fails what it was asked with. So that it does so once, each then goes alone.
+    let isFirst = true
+    const ask = (owner: string, left: number) => {
+      const together = isFirst
+      isFirst = false
+      return together ? this.#registering(owner)(wanted) : this.#registerAt(owner, [wanted], left).then(([one]) => one!)
+    }
     return this.#bounded(this.#options.askTimeoutMs, async deadlineMs => {
-      const [held] = await this.#atOwner(shard, deadlineMs, {
-        here: async () => this.#host.register(this.#options.view.self.id, request),
-        there: (owner, left) => this.#options.bus.request<Registration[]>(owner, "register", { homes: request }, left),
+      const [, row, places] = await this.#atOwner(shard, deadlineMs, {
+        here: () => ask(self, deadlineMs - this.#options.clock.monotonic()),
+        there: ask,
       })
-      const [, row, places] = held!
       return { row, places }
     })
+  }
+
+  /** What is asked of an owner from now until this turn of the event loop is over. */
+  #registering(owner: string): (wanted: Wanted) => Promise<Registration> {
+    const { askTimeoutMs, clock } = this.#options
+    let ask = this.#registrations.get(owner)
+    if (!ask) {
+      const send = (all: readonly Wanted[]) => {
+        this.#registrations.delete(owner)
+        return this.#registerAt(owner, all, askTimeoutMs)
+      }
+      ask = inBatches(send, maxRegistered, { soon: action => clock.soon(action) })
+      this.#registrations.set(owner, ask)
+    }
+    return ask
+  }
+
+  async #registerAt(owner: string, homes: readonly Wanted[], timeoutMs: number): Promise<Registration[]> {
+    const { view, bus } = this.#options
+    if (owner === view.self.id) return this.#host.register(owner, homes)
+    return bus.request<Registration[]>(owner, "register", { homes }, timeoutMs)
   }
 
   /** This worker's log need not take these homes' events any more. Best effort: an owner that does not hear of it sends more than is wanted. */

@@ -185,6 +185,22 @@ test("fifty sessions that begin at once are counted and recorded by few scripts"
   expect(statements).toBeLessThanOrEqual(30)
 })
 
+test("forty users who come at once are registered, and said to be there, by few scripts and questions", async () => {
+  const { cluster, asked, workers } = two
+  const [worker] = workers
+  const people = await Promise.all(Array.from({ length: 40 }, (_, n) => cluster.person(`comer${n}`, worker)))
+  await cluster.settle()
+  asked.take()
+  const inboxes = await Promise.all(people.map(person => person.listen(worker!)))
+  await cluster.settle()
+  const costs = new Map<string, number>()
+  for (const what of asked.take()) costs.set(what, (costs.get(what) ?? 0) + 1)
+  // Each user has a shard of their own, and one of two owners.
+  expect(costs.get("redis save-interests")).toBeLessThanOrEqual(20)
+  expect(costs.get("redis xadd") ?? 0).toBeLessThanOrEqual(30)
+  for (const inbox of inboxes) inbox.close()
+})
+
 test("the record of a session in ten servers has at most 300 bytes", async () => {
   const { cluster, workers } = alone
   const [worker] = workers

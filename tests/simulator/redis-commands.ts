@@ -227,7 +227,8 @@ export function readNow(keyspace: Keyspace, read: StreamRead): StreamReadReply |
   return reply
 }
 
-export type Execute = (keyspace: Keyspace, args: string[]) => unknown
+/** `keys`: of a script, how many of the arguments are keys. */
+export type Execute = (keyspace: Keyspace, args: string[], keys?: number) => unknown
 
 function set(keyspace: Keyspace, args: string[]): "OK" | null {
   let expiresAt = 0

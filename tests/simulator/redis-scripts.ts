@@ -167,18 +167,24 @@ function saveSession(keyspace: Keyspace, args: string[]): 0 | 1 {
   return 1
 }
 
-function saveInterests(keyspace: Keyspace, args: string[]): 0 | 1 {
-  const [key, epoch, action, ...fields] = args as [string, string, string, ...string[]]
-  const known = luaNumber(keyspace.hash(key)?.fields.get("-"))
-  if (known !== undefined && known > numberOf(epoch)) return 0
-  if (action === "replace") keyspace.delete(key)
-  if (action === "remove") {
-    const hash = keyspace.hash(key)
-    for (const field of fields) hash?.fields.delete(field)
-    if (hash?.fields.size === 0) keyspace.delete(key)
-  } else for (let i = 0; i < fields.length; i += 2) keyspace.setField(key, fields[i]!, fields[i + 1]!)
-  if (known !== undefined || action === "replace") keyspace.setField(key, "-", epoch)
-  return 1
+/** After the keys: for each the epoch, the action, and how many fields and values follow, then these. */
+function saveInterests(keyspace: Keyspace, args: string[], keys = 0): (0 | 1)[] {
+  let at = keys
+  return args.slice(0, keys).map(key => {
+    const [epoch, action, count] = args.slice(at, at + 3) as [string, string, string]
+    const fields = args.slice(at + 3, at + 3 + numberOf(count))
+    at += 3 + fields.length
+    const known = luaNumber(keyspace.hash(key)?.fields.get("-"))
+    if (known !== undefined && known > numberOf(epoch)) return 0
+    if (action === "replace") keyspace.delete(key)
+    if (action === "remove") {
+      const hash = keyspace.hash(key)
+      for (const field of fields) hash?.fields.delete(field)
+      if (hash?.fields.size === 0) keyspace.delete(key)
+    } else for (let i = 0; i < fields.length; i += 2) keyspace.setField(key, fields[i]!, fields[i + 1]!)
+    if (known !== undefined || action === "replace") keyspace.setField(key, "-", epoch)
+    return 1
+  })
 }
 
 /** Where tokens.ts keeps a session's last activity. */
@@ -246,9 +252,9 @@ export function scriptOf(name: string, lua: string): Execute | undefined {
   if (run === undefined) return undefined
   const known = registered.get(lua)
   if (known !== undefined) return known
-  const execute: Execute = (keyspace, args) => {
+  const execute: Execute = (keyspace, args, keys) => {
     try {
-      return run(keyspace, args)
+      return run(keyspace, args, keys)
     } catch (error) {
       throw error instanceof Error && error.name === "ReplyError" ? inScript(error, lua) : error
     }

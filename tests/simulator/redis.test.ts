@@ -162,6 +162,12 @@ const operations: fc.Arbitrary<Operation>[] = [
   operation("interests remove", [owned, fc.array(interest, { maxLength: 3 })], ({ interests }, shard, removed) =>
     interests.remove(shard, removed),
   ),
+  operation(
+    "interests of several shards at once",
+    [owned, owned, owned, fc.array(interest, { maxLength: 3 })],
+    ({ interests }, one, other, third, all) =>
+      Promise.all([interests.add(one, all), interests.remove(other, all.slice(1)), interests.replace(third, all)]),
+  ),
   operation("interests load", [fc.subarray([1, 2])], ({ interests }, shards) => interests.load(shards)),
 
   operation("session save", [session, worker, text], ({ sessions }, id, worker, user) =>

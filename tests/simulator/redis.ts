@@ -467,8 +467,10 @@ class SimulatedClient extends EventEmitter {
       if (execute === undefined) throw notSimulated(`the script ${name}`)
       const words = toWords(given)
       // Of a script that is given any number of keys, how many they are comes first.
+      const isCounted = numberOfKeys === undefined
+      const keys = isCounted ? Number(words[0]) : numberOfKeys
       return this.connection.send("command", [
-        { name, args: numberOfKeys === undefined ? words.slice(1) : words, execute },
+        { name, args: isCounted ? words.slice(1) : words, execute: (keyspace, args) => execute(keyspace, args, keys) },
       ])
     }
   }
