@@ -1,7 +1,11 @@
 import type { Snowflake } from "../contract/core/fields.ts"
 import { idOf, markOf, nextMark, type IdMark } from "../domain/core/snowflake.ts"
 import type { Interest } from "../cluster/interests.ts"
+import { setNewest } from "../std/bounded-map.ts"
 import { append } from "../std/multi-map.ts"
+
+/** Workers of which a shard remembers what their homes share: more than there are at a time. */
+const maxAlone = 64
 
 /** What a former owner left: where ids and numbers go on. */
 export interface ShardInheritance {
@@ -33,7 +37,10 @@ export class Shard {
   closing = false
   /** Commands that were taken and have not ended. */
   running = 0
-  readonly interests = new Map<Snowflake, Map<string, number>>()
+  /** By home: the workers that take its events, each with the row from which on it does. Homes that say the same share it. */
+  readonly interests = new Map<Snowflake, ReadonlyMap<string, number>>()
+  /** What homes with one worker have said last, by worker. */
+  readonly #alone = new Map<string, ReadonlyMap<string, number>>()
   readonly #interestListeners: ((home: Snowflake) => void)[] = []
   /** The last row sent to each worker's log. */
   readonly sent: Map<string, number>
@@ -54,7 +61,7 @@ export class Shard {
     this.#lastRow = inheritance.lastRow
     this.#committedRow = inheritance.lastRow
     this.sent = new Map(inheritance.positions)
-    for (const { home, worker, from } of inheritance.interests) this.#interestsOf(home).set(worker, from)
+    for (const { home, worker, from } of inheritance.interests) this.#interest(home, worker, from)
   }
 
   noteSent(worker: string, number: number, before: number): void {
@@ -106,19 +113,23 @@ export class Shard {
 
   /** From now on a worker takes the home's events. */
   addInterest(home: Snowflake, worker: string): void {
-    const workers = this.#interestsOf(home)
-    if (workers.has(worker)) return
-    workers.set(worker, this.#committedRow)
+    const before = this.interests.get(home)
+    if (before?.has(worker)) return
+    this.#interest(home, worker, this.#committedRow)
     this.#unsaved.push({ home, worker, from: this.#committedRow })
-    if (workers.size === 1) this.#interestChanged(home)
+    if (!before) this.#interestChanged(home)
   }
 
   removeInterest(home: Snowflake, worker: string): boolean {
-    const workers = this.interests.get(home)
-    if (!workers?.delete(worker)) return false
+    const before = this.interests.get(home)
+    if (!before?.has(worker)) return false
     this.#unsaved = this.#unsaved.filter(interest => interest.home !== home || interest.worker !== worker)
     this.#removed.push({ home, worker })
-    if (workers.size > 0) return true
+    if (before.size > 1) {
+      const [[other, from], ...others] = [...before].filter(([name]) => name !== worker) as [[string, number]]
+      this.interests.set(home, others.length === 0 ? this.#aloneFrom(other, from) : new Map([[other, from], ...others]))
+      return true
+    }
     this.interests.delete(home)
     this.#interestChanged(home)
     return true
@@ -155,9 +166,18 @@ export class Shard {
     )
   }
 
-  #interestsOf(home: Snowflake): Map<string, number> {
-    let workers = this.interests.get(home)
-    if (!workers) this.interests.set(home, (workers = new Map()))
-    return workers
+  #interest(home: Snowflake, worker: string, from: number): void {
+    const before = this.interests.get(home)
+    this.interests.set(home, before ? new Map(before).set(worker, from) : this.#aloneFrom(worker, from))
+  }
+
+  /** Most homes are users, with one worker. Those that came since the same row are told apart by nothing. */
+  #aloneFrom(worker: string, from: number): ReadonlyMap<string, number> {
+    let alone = this.#alone.get(worker)
+    if (alone?.get(worker) !== from) {
+      alone = new Map([[worker, from]])
+      setNewest(this.#alone, worker, alone, maxAlone)
+    }
+    return alone
   }
 }

@@ -189,7 +189,7 @@ export class Presences implements InterestObserver, EffectExtension {
 
   /** The shard is this worker's: all users who are or were online are compared. */
   adopt(shard: Shard, announced: ReadonlyMap<Snowflake, Announced> = new Map()): void {
-    this.#announced.set(shard, new Map(announced))
+    this.#announced.set(shard, new Map([...announced].map(([user, entry]) => [user, shared(entry)])))
     shard.onInterestChanged(home => {
       const isTaken = shard.interests.has(home)
       if (isTaken) this.#options.temporaryMembers.back(home)
@@ -393,7 +393,7 @@ export class Presences implements InterestObserver, EffectExtension {
     const unseen: Snowflake[] = []
     await eachBatch(byShard(changes), async (shard, mine) => {
       const entries = new Map(
-        mine.map(({ user, shown, isHere }) => [user, { ...shown, isGone: !isHere, isUnsettled: true }]),
+        mine.map(({ user, shown, isHere }) => [user, shared({ ...shown, isGone: !isHere, isUnsettled: true })]),
       )
       if (!(await this.#isSaved(shard, entries))) {
         for (const { user } of mine) this.#look(user, timing.graceMs)
@@ -470,7 +470,7 @@ export class Presences implements InterestObserver, EffectExtension {
       let mine = settled.get(shard)
       if (!mine) settled.set(shard, (mine = { kept: new Map(), gone: [] }))
       if (entry.isGone) mine.gone.push(user)
-      else mine.kept.set(user, { ...entry, isUnsettled: false })
+      else mine.kept.set(user, shared({ ...entry, isUnsettled: false }))
     }
     await eachBatch(settled, async (shard, { kept, gone }) => {
       await announced.add(shard, kept)
@@ -570,6 +570,18 @@ export class Presences implements InterestObserver, EffectExtension {
       if (!this.#stopped) act(attempt + 1)
     })
   }
+}
+
+const plain = new Map<string, Announced>()
+
+/** The same of users who show no text of their own, as most do: there are few of those. */
+function shared(entry: Announced): Announced {
+  const { status, custom_status, custom_emoji, isGone, isUnsettled } = entry
+  if (custom_status !== null || custom_emoji !== null) return entry
+  const key = `${status} ${isGone} ${isUnsettled}`
+  let known = plain.get(key)
+  if (!known) plain.set(key, (known = entry))
+  return known
 }
 
 async function eachBatch<V>(of: ReadonlyMap<Shard, V>, act: (shard: Shard, value: V) => Promise<void>) {
