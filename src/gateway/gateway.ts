@@ -14,7 +14,7 @@ import type { Log } from "../observability/log.ts"
 import { FrameLimits, IdentifyLimit, nothingSent } from "./protocol/frame-limits.ts"
 import { FrameRefused, heartbeatAck, messageOf, plainFrame, readFrame, type PlainEncoding } from "./protocol/frames.ts"
 import { createParts, type GatewayOptions, type GatewayParts } from "./parts.ts"
-import type { Connection } from "./state/session.ts"
+import { wholeMs, type Connection } from "./state/session.ts"
 import { bareToken } from "./sessions/token-check.ts"
 import { SocketsPerAddress } from "./sockets-per-address.ts"
 import { drainPauseMs, forEachInBatches } from "./fan-out/drain.ts"
@@ -101,6 +101,11 @@ export class Gateway {
   /** How many connections were upgraded to WebSockets since the start. */
   get upgrades(): number {
     return this.#upgrades
+  }
+
+  /** How many WebSockets have come and gone since the start, together. */
+  get moves(): number {
+    return 2 * this.#upgrades - this.#connections.size
   }
 
   /** The homes whose events this worker's log takes, with the row from which it holds them. */
@@ -230,7 +235,7 @@ export class Gateway {
       res.writeStatus("429 Too Many Requests").writeHeader("Retry-After", "5").end("Too many connections")
       return
     }
-    const at = this.#options.clock.monotonic()
+    const at = wholeMs(this.#options.clock)
     const connection: Omit<Connection, "ws"> = {
       plainEncoding: encoding,
       encoding,
@@ -352,7 +357,7 @@ export class Gateway {
    * session can be resumed.
    */
   #heartbeat(connection: Connection, d: unknown): void {
-    connection.heartbeatAt = this.#options.clock.monotonic()
+    connection.heartbeatAt = wholeMs(this.#options.clock)
     const { session } = connection
     if (!session && connection.ws.getBufferedAmount() > strangersUnread) throw new FrameRefused("rate_limited")
     if (session) this.#parts.deliveries.named(session, d)
@@ -396,6 +401,7 @@ export class Gateway {
     this.#parts.reader.sweep()
     this.#parts.peerLogs.sweep()
     this.#parts.typing.sweep()
+    this.#identifies.sweep(clock.monotonic())
   }
 
   /**

@@ -9,7 +9,7 @@ import type { LogHeader, LogItem } from "../../domain/core/log-entry.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import { opened } from "../protocol/compression.ts"
 import { Frame, isCompressed, type Encoding, type Payload } from "../protocol/frames.ts"
-import type { Connection, Session } from "../state/session.ts"
+import { wholeMs, type Connection, type Session } from "../state/session.ts"
 import { has } from "../state/view-overrides.ts"
 import { isSubscribed, type ServerAudience, type VisibilityRules } from "../state/visibility-rules.ts"
 import type { Guild, ServerView } from "../state/server-view.ts"
@@ -259,7 +259,7 @@ export class Subscriptions {
       if (subscribers.count === 0 || (bit !== 0 && (subscribers.intents & bit) === 0)) continue
       const payload = frame.in(subscribers.encoding)
       this.#options.app.publish(subscribers.topic, payload, typeof payload !== "string", false)
-      subscribers.publishedAt = this.#options.clock.monotonic()
+      subscribers.publishedAt = wholeMs(this.#options.clock)
       this.#count(payload, subscribers.count)
     }
   }
@@ -295,7 +295,7 @@ export class Subscriptions {
   open(session: Session, frame: Frame): void {
     const { connection, encoding } = session
     if (!connection) return
-    session.sentAt = this.#options.clock.monotonic()
+    session.sentAt = wholeMs(this.#options.clock)
     connection.encoding = encoding
     const payload = frame.in(encoding)
     this.sendPayload(connection, isCompressed(encoding) ? opened(payload as Uint8Array) : payload)
@@ -329,7 +329,7 @@ export class Subscriptions {
 
   /** Sends one dispatch to one session. */
   send(session: Session, frame: Frame): void {
-    session.sentAt = this.#options.clock.monotonic()
+    session.sentAt = wholeMs(this.#options.clock)
     if (session.connection) this.sendPayload(session.connection, frame.in(session.encoding))
   }
 
@@ -438,7 +438,7 @@ export class Subscriptions {
         intents: classIntents(session.intents),
         encoding: session.encoding,
         count: 0,
-        publishedAt: this.#options.clock.monotonic(),
+        publishedAt: wholeMs(this.#options.clock),
       }
       classes.set(classKey(session), subscribers)
     }
@@ -470,7 +470,19 @@ const classIntents = (intents: number): number => intents & serverIntents
 
 const isSame = (a: readonly string[], b: readonly string[]): boolean =>
   a === b || (a.length === b.length && a.every((key, i) => key === b[i]))
-const classKey = (session: Session) => `${classIntents(session.intents)} ${session.encoding}`
+
+/** By the bits and the encoding: a text that is made anew is hashed anew wherever it is looked up. */
+const classKeys = new Map<Encoding, Map<number, string>>()
+
+function classKey({ intents, encoding }: Session): string {
+  let keys = classKeys.get(encoding)
+  if (!keys) classKeys.set(encoding, (keys = new Map()))
+  const bits = classIntents(intents)
+  let key = keys.get(bits)
+  if (key === undefined) keys.set(bits, (key = `${bits} ${encoding}`))
+  return key
+}
+
 const topicOf = (view: ServerView, key: string, session: Session) => `${view.id} ${key} ${classKey(session)}`
 
 function passes({ intents }: Session, bits: ReadonlyMap<string, number>, name: string): boolean {

@@ -11,7 +11,14 @@ export interface Sent {
   inflatedBytes: number
 }
 
-export const nothingSent = (now: number): Sent => ({ since: now, all: 0, frames: 0, signals: 0, inflatedBytes: 0 })
+export const nothingSent = (now: number): Sent => ({
+  // A whole number is kept in the object itself.
+  since: Math.floor(now),
+  all: 0,
+  frames: 0,
+  signals: 0,
+  inflatedBytes: 0,
+})
 
 export interface FrameLimitsOptions {
   readonly allPerMinute: number
@@ -86,11 +93,8 @@ export class IdentifyLimit {
    * unknown client may send a long one.
    */
   isTooMuch(token: string, now: number): boolean {
+    this.sweep(now)
     const isOver = (time: number) => now - time >= identifies.withinMs
-    if (isOver(this.#sweptAt)) {
-      this.#sweptAt = now
-      for (const [old, times] of this.#times) if (isOver(times.at(-1)!)) this.#times.delete(old)
-    }
     const before = this.#times.get(token)
     // A flood of invalid tokens must not take memory; the limit of failed tokens per address counts
     // them.
@@ -99,5 +103,12 @@ export class IdentifyLimit {
     if (times.length >= identifies.most) return true
     this.#times.set(token, [...times, now])
     return false
+  }
+
+  /** Forgets tokens that have not identified for so long, now and then. */
+  sweep(now: number): void {
+    if (now - this.#sweptAt < identifies.withinMs) return
+    this.#sweptAt = now
+    for (const [old, times] of this.#times) if (now - times.at(-1)! >= identifies.withinMs) this.#times.delete(old)
   }
 }

@@ -18,7 +18,7 @@ import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import { viewChanges, type ViewChanges, type VisibilityRules } from "../state/visibility-rules.ts"
 import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
 import type { Guild } from "../state/server-view.ts"
-import { changesKept, type GuildChange, type Session } from "../state/session.ts"
+import { changesKept, wholeMs, type GuildChange, type Session } from "../state/session.ts"
 
 /** More channels than a server has: it bounds what is only shared. */
 const framesShared = 1_024
@@ -74,7 +74,7 @@ export class CatchUpReader {
 
   /** Begins after the session's cursor. */
   begin(session: Session): void {
-    session.progressAt = this.#options.clock.monotonic()
+    session.progressAt = wholeMs(this.#options.clock)
     this.#reading.add(session)
     this.#later(session)
   }
@@ -140,7 +140,7 @@ export class CatchUpReader {
 
   /** The socket has taken some of its bytes. */
   drained(session: Session): void {
-    session.progressAt = this.#options.clock.monotonic()
+    session.progressAt = wholeMs(this.#options.clock)
     if (session.state === "reading" && !session.waiting) this.pump(session)
   }
 

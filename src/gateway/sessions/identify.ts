@@ -17,8 +17,9 @@ import { Frame, FrameRefused } from "../protocol/frames.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import { retryTransient } from "./retry-transient.ts"
 import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
+import type { Span } from "../state/log-spans.ts"
 import type { Guild } from "../state/server-view.ts"
-import { newSession, type Connection, type Session } from "../state/session.ts"
+import { newSession, wholeMs, type Connection, type Session } from "../state/session.ts"
 import { HeldHomes } from "./held-homes.ts"
 import { ClientDisconnected, type Sessions } from "./sessions.ts"
 import type { TokenCheck } from "./token-check.ts"
@@ -48,6 +49,7 @@ export interface IdentifyOptions {
 }
 
 type IdentifyRequest = z.output<typeof Identify>
+type Ready = z.output<typeof ready.data>
 
 /**
  * While PostgreSQL is away an IDENTIFY waits so many milliseconds before its client is told to come
@@ -64,6 +66,7 @@ const minTimeoutMs = 1_000
 export class IdentifyHandler {
   readonly #options: IdentifyOptions
   #identifying = 0
+  #spans: readonly Span[] = []
   readonly #queue: { readonly go: () => void; readonly refuse: (error: unknown) => void; readonly since: number }[] = []
   /** Looks up access sessions: one query at a time, for all who come meanwhile. */
   readonly #sessionOf: (session: Snowflake) => Promise<AccessSession | undefined>
@@ -155,9 +158,9 @@ export class IdentifyHandler {
           encoding: sessions.encodingFor(connection, compress),
           cursor: position,
           before,
-          spans: [{ log: self, lo: position, hi: null, counted: false, since: position }],
+          spans: this.#spansFrom(position),
         },
-        clock.monotonic(),
+        wholeMs(clock),
       )
       counted = session.id
       await sessions.begin(session, [...guilds.keys()])
@@ -178,12 +181,19 @@ export class IdentifyHandler {
       if (error instanceof ClientDisconnected) return
       throw error
     }
-    sessions.attach(connection, begun, new Frame(ready.name, position, JSON.stringify(this.#ready(begun, known))))
+    sessions.attach(connection, begun, new Frame(ready.name, position, this.#ready(begun, known)))
   }
 
-  /** What READY tells a session that begins. */
-  #ready(session: Session, user: AccessSession) {
-    return {
+  /** Where a session is that begins: sessions that begin at one position share it. */
+  #spansFrom(position: number): readonly Span[] {
+    if (this.#spans[0]?.lo !== position)
+      this.#spans = [{ log: this.#options.self, lo: position, hi: null, counted: false, since: position }]
+    return this.#spans
+  }
+
+  /** What READY tells a session that begins, as JSON: what it says of a server is the same for all. */
+  #ready(session: Session, user: AccessSession): string {
+    const before = {
       v: 10,
       user: {
         id: user.user_id,
@@ -194,11 +204,14 @@ export class IdentifyHandler {
         badges: shownBadges(user.badges),
         bot: user.bot,
       },
-      guilds: [...session.guilds.values()].map(({ view }) => ({ id: view.id, name: view.name, unavailable: false })),
+    } satisfies Partial<Ready>
+    const after = {
       session_id: session.id,
       resume_gateway_url: this.#options.policy.gatewayUrl,
       application: { id: user.user_id, flags: 0 },
-    }
+    } satisfies Partial<Ready>
+    const guilds = session.guilds.values().map(({ view }) => view.ready)
+    return `${JSON.stringify(before).slice(0, -1)},"guilds":[${guilds.join()}],${JSON.stringify(after).slice(1)}`
   }
 
   async #turn(): Promise<void> {

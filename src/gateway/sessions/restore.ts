@@ -24,7 +24,7 @@ import {
   type ReplaySegment,
   type Span,
 } from "../state/log-spans.ts"
-import { knownAt, newSession, type Connection, type Session } from "../state/session.ts"
+import { knownAt, newSession, wholeMs, type Connection, type Session } from "../state/session.ts"
 import { HeldHomes } from "./held-homes.ts"
 import type { UserLookup } from "./identify.ts"
 import type { SessionClaims } from "./session-claims.ts"
@@ -226,7 +226,7 @@ export class Restore {
         voice: (record.voice as Session["voice"] | null) ?? undefined,
         changes: record.changes,
       },
-      clock.monotonic(),
+      wholeMs(clock),
     )
   }
 

@@ -11,7 +11,7 @@ import { compressed, type Frame, FrameRefused, type Encoding } from "../protocol
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import { noteChange, shownTo, type CatchUpReader } from "../replay/catch-up-reader.ts"
 import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
-import type { Connection, Session } from "../state/session.ts"
+import { wholeMs, type Connection, type Session } from "../state/session.ts"
 
 /** Events of sessions for other parts of the gateway. */
 export interface SessionEvents {
@@ -105,7 +105,7 @@ export class Sessions {
     session.state = "detached"
     session.waiting = false
     session.connection = undefined
-    session.progressAt = clock.monotonic()
+    session.progressAt = wholeMs(clock)
   }
 
   /** The session leaves this worker: it has ended, or moved to another. */

@@ -1,4 +1,6 @@
+import type { z } from "zod"
 import type { Snowflake } from "../../contract/core/fields.ts"
+import type { ready } from "../../contract/core/gateway.ts"
 import type { RulesChange } from "../../domain/core/control.ts"
 import type { ServerOutline } from "../../storage/communities/servers.ts"
 import { memberKinds, VisibilityRules } from "./visibility-rules.ts"
@@ -13,6 +15,8 @@ export interface Guild {
   /** The rules for who sees what, at the position up to which the session has read. */
   readonly rules: VisibilityRules
 }
+
+type ReadyGuild = z.output<typeof ready.data>["guilds"][number]
 
 /**
  * Rules, and since when they hold: the position in the worker's log, and the row of the server's
@@ -39,12 +43,21 @@ export class ServerView {
   /** Oldest first, as far back as the log can be read. */
   readonly #versions: Version[]
   readonly #loadedRow: number
+  #ready: { readonly name: string; readonly json: string } | undefined
 
   constructor(outline: ServerOutline) {
     this.id = outline.id
     this.name = outline.name
     this.#loadedRow = outline.row
     this.#versions = [{ at: 0, row: outline.row, rules: new VisibilityRules(outline) }]
+  }
+
+  /** What READY tells every session of the server, as JSON. */
+  get ready(): string {
+    const { id, name } = this
+    if (this.#ready?.name !== name)
+      this.#ready = { name, json: JSON.stringify({ id, name, unavailable: false } satisfies ReadyGuild) }
+    return this.#ready.json
   }
 
   /** The rules where live sessions stand. */

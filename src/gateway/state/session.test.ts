@@ -1,0 +1,33 @@
+import { setFlagsFromString, getHeapStatistics } from "node:v8"
+import { runInNewContext } from "node:vm"
+import { expect, test } from "vitest"
+import { newSession, wholeMs, type Session } from "./session.ts"
+
+setFlagsFromString("--expose-gc")
+const collect = runInNewContext("gc") as () => void
+const usedBytes = (): number => {
+  collect()
+  collect()
+  return getHeapStatistics().used_heap_size
+}
+
+test("a session in ten servers takes at most 640 bytes of the heap beside the texts of its ids", () => {
+  const guilds = Array.from({ length: 10 }, (_, n) => ({ view: { id: `${n}` }, roles: [], rules: {} }) as never)
+  const clock = { monotonic: () => 1_234.567 }
+  const cursor = 2 ** 50
+  const count = 5_000
+  const make = (): Session => {
+    const spans = [{ log: "web-0", lo: cursor, hi: null, counted: false, since: cursor }]
+    const seed = { id: "id", user: "1", accessSession: "2", intents: 1, encoding: "json" as const, cursor, spans }
+    const session = newSession(seed, wholeMs(clock))
+    for (const guild of guilds) session.guilds.put(guild)
+    return session
+  }
+  const sessions: (Session | undefined)[] = Array.from({ length: count }, () => undefined)
+  make()
+  const before = usedBytes()
+  for (let i = 0; i < count; i++) sessions[i] = make()
+  const bytes = (usedBytes() - before) / count
+  expect(sessions).toHaveLength(count)
+  expect(bytes).toBeLessThan(640)
+})
