@@ -200,6 +200,36 @@ export const plantedBugs: readonly PlantedBug[] = [
     promises: ["P5", "P14"],
   },
   {
+    name: "of the shards whose interest is written together only the first one's is",
+    plant({ actors: { interests } }) {
+      let isWriting = false
+      replace(interests, "add", add => (...asked) => {
+        if (isWriting) return Promise.resolve()
+        isWriting = true
+        queueMicrotask(() => (isWriting = false))
+        return add(...asked)
+      })
+    },
+    promises: ["P5", "P14"],
+  },
+  {
+    name: "who registers while another does is answered with the other's row",
+    plant({ cluster: { router } }) {
+      let first: ReturnType<typeof router.register> | undefined
+      replace(router, "register", register => (...asked) => {
+        const own = register(...asked)
+        if (!first) {
+          const isOver = () => (first = undefined)
+          own.then(isOver, isOver)
+          return (first = own)
+        }
+        const other = first
+        return own.then(async answer => ({ ...answer, row: (await other).row }))
+      })
+    },
+    promises: ["P2", "P5", "P6", "P13"],
+  },
+  {
     name: "jobs are confirmed and not added",
     plant: ({ jobs }) => replace(jobs, "add", () => async () => {}),
     promises: ["P15"],
