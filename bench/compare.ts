@@ -17,19 +17,21 @@ import type { LoadGroup } from "./load/load-group.ts"
 import type { Poster } from "./load/load-process.ts"
 import { authors, postsInFlight } from "./posts.ts"
 import { cpuSince, readCpu, type Parts } from "./processes.ts"
-import { median, medianInterval } from "./statistics.ts"
+import { openQuiet } from "./latency.ts"
+import { median, medianInterval, quantile } from "./statistics.ts"
 import { Stop } from "./stop.ts"
 import { newRun, pause, sum } from "./trials.ts"
 
-const usage = `npm run bench -- compare A [B] [--only posts,deliveries,lone,idle] [--turns 9] [--seconds 3]
+const usage = `npm run bench -- compare A [B] [--only posts,deliveries,lone,latency,idle] [--turns 9] [--seconds 3]
 
 A, B       commits; B left out, or ".": this working tree. "--against A" is the same as "compare A"
 --only     posts: 128 in flight, nobody listens. deliveries: to 1,000 sessions, 32 in flight. lone: the same, one
-           at a time. idle: with these sessions and nothing to do
+           at a time. latency: from a post to its frame, every 15 ms or so and nothing else, whichever workers they are
+           on. idle: with these sessions and nothing to do
 --turns    of each; with fewer than six nothing is certain
 --seconds  of load in a turn`
 
-const parts = ["posts", "deliveries", "lone", "idle"] as const
+const parts = ["posts", "deliveries", "lone", "latency", "idle"] as const
 type Part = (typeof parts)[number]
 
 const root = join(import.meta.dirname, "..")
@@ -43,6 +45,8 @@ interface Side {
   readonly parts: Parts
   /** Operations that were done. */
   readonly load: (part: Part, seconds: number) => Promise<number>
+  /** Milliseconds until half of the frames had come. */
+  readonly ping?: (seconds: number) => Promise<number>
 }
 
 /** @returns the main file of a commit, built; the working tree is "." */
@@ -76,8 +80,19 @@ async function commitOf(name: string): Promise<string> {
 async function openSide(harness: Harness, starling: Starling, name: string, only: ReadonlySet<Part>): Promise<Side> {
   const { audience: hall, authors: posters } = harness.population
   const { loadGroup } = harness.startLoadGroup()
-  if (only.size > 1 || !only.has("posts")) await connect(loadGroup, starling.gatewayUrl, hall.tokens)
-  return { name, parts: starling.parts, load: loads(loadGroup, { posts: { url: starling.url, posters }, fanOut: { url: starling.url, posters: hall.posters } }) } // prettier-ignore
+  if (only.has("deliveries") || only.has("lone") || only.has("idle"))
+    await connect(loadGroup, starling.gatewayUrl, hall.tokens)
+  const load = loads(loadGroup, { posts: { url: starling.url, posters }, fanOut: { url: starling.url, posters: hall.posters } }) // prettier-ignore
+  const side = { name, parts: starling.parts, load }
+  if (!only.has("latency")) return side
+  const { clients, pinging } = await openQuiet(harness, starling)
+  return {
+    ...side,
+    async ping(seconds) {
+      const { latencies } = await clients.loadGroup.ask("ping", { ...pinging, seconds, run: newRun() })
+      return quantile(latencies.flat(2), 0.5)
+    },
+  }
 }
 
 async function openBare(harness: Harness, starling: Starling, only: ReadonlySet<Part>): Promise<Side[]> {
@@ -150,11 +165,13 @@ const units: Readonly<Record<Part, string>> = {
   posts: "µs of CPU per post",
   deliveries: "µs of CPU per delivery, 32 in flight",
   lone: "µs of CPU per delivery, one message at a time",
+  latency: "ms from a post to its frame, p50",
   idle: "µs of CPU per second",
 }
 
-/** Microseconds of all processes of a side per operation. */
+/** Microseconds of all processes of a side per operation; of latency milliseconds. */
 async function measure(side: Side, part: Part, seconds: number): Promise<number> {
+  if (part === "latency") return side.ping!(seconds)
   const before = readCpu(side.parts)
   const count = await side.load(part, seconds)
   return sum(cpuSince(side.parts, before)) / count
@@ -199,10 +216,14 @@ export async function benchCompare(args: string[], say: (what: string) => void):
       )
       const bare = await openBare(one, starlings[0]!, only)
       for (const part of only) {
-        const floor = part === "idle" ? undefined : bare.find(({ name }) => (name === "bare") === (part === "posts"))
+        const floor =
+          part === "idle" || part === "latency"
+            ? undefined
+            : bare.find(({ name }) => (name === "bare") === (part === "posts"))
         const sides = floor ? [...both, floor] : both
         say(part)
-        for (const side of sides) await side.load(part, warmUpSeconds)
+        for (const side of sides)
+          await (part === "latency" ? side.ping!(warmUpSeconds) : side.load(part, warmUpSeconds))
         const measured: number[][] = []
         for (let turn = 0; turn < turns; turn++) {
           const figures: number[] = []

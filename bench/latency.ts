@@ -42,24 +42,16 @@ export async function benchLatency(
   say: (what: string) => void,
 ): Promise<WayResult[]> {
   say("latency on an idle system")
-  const { tokens, posters, channel } = harness.population.quiet
-  const owner = await ownerOf(channel, harness.databaseUrl)
-  const clients = harness.startLoadGroup()
+  const owner = await ownerOf(harness.population.quiet.channel, harness.databaseUrl)
+  const { clients, pinging } = await openQuiet(harness, starling)
   const { loadGroup } = clients
   const port = Number(new URL(starling.url).port)
-  // One by one, so that session i has address i.
-  await loadGroup.ask("connect", { url: starling.gatewayUrl, tokens, addresses: sessionAddresses, maxConcurrent: 1 })
   const served = servedAddresses(starling.parts.node, port)
   const hearsAtOwner = sessionAddresses.map(address => isWorker(served.get(address), owner))
 
   const ways: (Way & { runs: number[][] })[] = [true, false].flatMap(postedAtOwner =>
     [true, false].map(heardAtOwner => ({ postedAtOwner, heardAtOwner, runs: [] })),
   )
-  const pinging = {
-    url: starling.url,
-    posters: posterAddresses.map((address, i) => ({ ...posters[i]!, address })),
-    everyMs,
-  }
   await loadGroup.ask("ping", { ...pinging, seconds: extent.warmUpSeconds, run: newRun() })
   for (let run = 0; run < extent.runs; run++) {
     const asked = loadGroup.ask("ping", { ...pinging, seconds: extent.seconds, run: newRun() })
@@ -83,6 +75,21 @@ export async function benchLatency(
     const seen = runs.filter(run => run.count > 0)
     return { ...way, runs, p50: figure(seen.map(run => run.p50)), p99: figure(seen.map(run => run.p99)) }
   })
+}
+
+/** The sessions that hear the posts, and what is asked for to make those. */
+export async function openQuiet(harness: Harness, starling: Starling) {
+  const { tokens, posters } = harness.population.quiet
+  const clients = harness.startLoadGroup()
+  // One by one, so that session i has address i.
+  const listening = { url: starling.gatewayUrl, tokens, addresses: sessionAddresses, maxConcurrent: 1 }
+  await clients.loadGroup.ask("connect", listening)
+  const pinging = {
+    url: starling.url,
+    posters: posterAddresses.map((address, i) => ({ ...posters[i]!, address })),
+    everyMs,
+  }
+  return { clients, pinging }
 }
 
 /** A busy worker takes its time to accept a connection. */
