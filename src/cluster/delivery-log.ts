@@ -34,6 +34,23 @@ export type AppendAnswer =
   | { readonly is: "ok" | "dup" | "stale" | "nolog" }
   | { readonly is: "link"; readonly position: number }
 
+/** What one call of a script has appended to this worker's own log: nothing else stands between `from` and `to`. */
+export interface OwnRun {
+  /** The Redis that the log is in. */
+  readonly at: string
+  /** The last position of the log before it, and with it. */
+  readonly from: number
+  readonly to: number
+  /** Header, data, header, data, …; none if the log is only said to reach that far. */
+  readonly fields: readonly string[]
+}
+
+/** A worker as the appender to its own log. */
+export interface OwnLog {
+  readonly worker: string
+  take(run: OwnRun): void
+}
+
 /** In which Redis logs are (`DeliveryLogs.at`): one for all of them, or by worker. "": not to be relied on now. */
 export type LogPlaces = string | Readonly<Record<string, string>>
 
@@ -46,14 +63,19 @@ export class DeliveryLogs {
   readonly #redis: Redis
   readonly #keys: RedisKeys
   readonly #reads: LogReads
+  readonly #own: OwnLog | undefined
   readonly #reserved = new Map<string, number>()
 
-  /** @param replay the connection that logs are read back over */
-  constructor(redis: Redis, replay: Redis, keys: RedisKeys) {
+  /**
+   * @param replay the connection that logs are read back over
+   * @param own is told what is appended to its log from here. The workers of other logs are woken by it.
+   */
+  constructor(redis: Redis, replay: Redis, keys: RedisKeys, own?: OwnLog) {
     this.#redis = redis
     this.#keys = keys
     this.#reads = new LogReads(replay, keys)
-    for (const script of ["append", "appendEphemeral", "mark"]) defineScript(redis, script, 2)
+    this.#own = own
+    for (const script of ["append", "appendEphemeral", "mark"]) defineScript(redis, script, script === "mark" ? 2 : 3)
     defineScript(redis, "firstEntry", 1)
   }
 
@@ -86,7 +108,10 @@ export class DeliveryLogs {
     const args: (string | number)[] = []
     for (const { shard, epoch, number, before, fields } of parts)
       args.push(shard, epoch, number, before ?? "", fields.length, ...fields)
-    const words = await this.#script<string[]>("append", worker, args)
+    const appended = (words: readonly string[]) => parts.flatMap(({ fields }, i) => (words[i] === "ok" ? fields : []))
+    const words = await this.#script<string[]>("append", worker, args, words =>
+      words.length > parts.length ? { places: words.slice(-2), fields: appended(words) } : undefined,
+    )
     return parts.map((_, i) => {
       const word = words[i] ?? "nolog"
       return word.startsWith("link ")
@@ -96,7 +121,10 @@ export class DeliveryLogs {
   }
 
   async appendEphemeral(worker: string, fields: readonly string[]): Promise<boolean> {
-    return (await this.#script<string>("appendEphemeral", worker, fields)) === "ok"
+    const answer = await this.#script<string[] | null>("appendEphemeral", worker, fields, places =>
+      places ? { places, fields } : undefined,
+    )
+    return answer !== null
   }
 
   /** Reserves positions in a log for another log's events. @returns the first of them, or undefined without such a log */
@@ -105,10 +133,15 @@ export class DeliveryLogs {
     options: { floor: number; from: string; since: number; length: number },
   ): Promise<number | undefined> {
     const header = JSON.stringify(["m", options.from, options.since, options.length])
-    const first = await this.#script<string | null>("mark", worker, [options.floor, options.length, header])
-    if (first === null) return undefined
-    this.#reserved.set(worker, Math.max(this.reserved(worker), Number(first) + options.length - 1))
-    return Number(first)
+    const { at, log, position } = this.#places(worker)
+    const redis = this.#redis as Redis & { mark(...args: (string | number)[]): Promise<string | null> }
+    const answer = await redis.mark(log, position, options.floor, options.length, header)
+    if (answer === null) return undefined
+    const first = Number(answer)
+    const last = first + options.length - 1
+    this.#reserved.set(worker, Math.max(this.reserved(worker), last))
+    if (worker === this.#own?.worker) this.#own.take({ at, from: first - 1, to: last, fields: [] })
+    return first
   }
 
   /** The last position of a log that was ever reserved from here: none up to it may be given out again. */
@@ -169,15 +202,25 @@ export class DeliveryLogs {
     return (await this.#redis.exists(log, position)) === 2
   }
 
-  #places(worker: string): { log: string; position: string; inbox: string } {
+  #places(worker: string): { at: string; log: string; position: string; inbox: string } {
     const at = this.at(worker)
     const { log, logPosition, inbox } = this.#keys
-    return { log: log(worker, at), position: logPosition(worker, at), inbox: inbox(worker, at) }
+    return { at, log: log(worker, at), position: logPosition(worker, at), inbox: inbox(worker, at) }
   }
 
-  #script<Reply>(name: string, worker: string, args: readonly (string | number)[]): Promise<Reply> {
-    const run = (this.#redis as unknown as Record<string, (...args: (string | number)[]) => Promise<Reply>>)[name]!
-    const { log, position } = this.#places(worker)
-    return run.call(this.#redis, log, position, ...args)
+  /** Wakes the worker whose log it is, or, if it is this one, hands it what `appended` reads from the answer. */
+  async #script<Reply>(
+    name: string,
+    worker: string,
+    args: readonly (string | number)[],
+    appended: (reply: Reply) => { places: readonly string[]; fields: readonly string[] } | undefined,
+  ): Promise<Reply> {
+    const script = (this.#redis as unknown as Record<string, (...args: (string | number)[]) => Promise<Reply>>)[name]!
+    const { at, log, position, inbox } = this.#places(worker)
+    const own = worker === this.#own?.worker ? this.#own : undefined
+    const reply = await script.call(this.#redis, log, position, inbox, own ? "" : "ring", ...args)
+    const run = own && appended(reply)
+    if (run) own.take({ at, from: Number(run.places[0]), to: Number(run.places[1]), fields: run.fields })
+    return reply
   }
 }

@@ -160,6 +160,25 @@ test("P17: a member that is only on record is taken for one of the version befor
   await until("it says what it reads", () => membership.readsShortRecords)
 })
 
+test("P17: a web worker of the version before wakes nobody, and is taken for one until it has shown itself", async () => {
+  const { membership, keys } = newcomer(async () => [member(1)], { renewEveryMs: 20 })
+  const show = ({ id, role, host, slot }: Member, ...more: unknown[]) =>
+    redis.hset(keys.members, id, JSON.stringify([1, role, host, slot, false, 0, 1, 0, true, ...more]))
+  expect(membership.ringsLogs).toBe(true)
+  await membership.start()
+  expect(membership.ringsLogs).toBe(false)
+  await show(member(1), true)
+  await until("it says that it does", () => membership.ringsLogs)
+  await show({ ...member(3), role: "job" })
+  await show(member(2))
+  await until("both are seen", () => membership.isLiving("w2") && membership.isLiving("w3"))
+  expect(membership.ringsLogs).toBe(false)
+  membership.noteDeath("w2")
+  expect(membership.ringsLogs).toBe(true)
+  const mine = JSON.parse((await redis.hget(keys.members, membership.self.id))!) as unknown[]
+  expect(mine[9]).toBe(true)
+})
+
 test("who has committed something says so once with its sign of life, and nobody is told anything otherwise", async () => {
   const keys = redisKeys(`test-${randomUUID()}:`)
   let told = 0

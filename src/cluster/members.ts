@@ -47,6 +47,8 @@ interface Seen {
   leaving: boolean
   lives: number
   readsShortRecords: boolean
+  /** Whether it wakes the worker to whose log it has appended. Not so in the version before. */
+  rings: boolean
   news: number
   value: string
   /** How long the member has stood still while this observer was well. */
@@ -143,6 +145,15 @@ export class Membership {
     return this.#options.clock.monotonic() - this.#olderAt >= olderKeptMs
   }
 
+  /**
+   * Whether every other web worker wakes the one to whose log it has appended. It can go one version after they do. Between
+   * the start of an older one and the next round what it appends may wait for a read to end.
+   */
+  get ringsLogs(): boolean {
+    for (const { member, rings } of this.#seen.values()) if (member.role === "web" && !rings) return false
+    return true
+  }
+
   /** Declared dead: whatever is sent there is never answered. */
   isDead(id: string): boolean {
     return this.#dead.has(id)
@@ -211,7 +222,7 @@ export class Membership {
     if (this.#hasNews) this.#news++
     this.#hasNews = false
     const { role, host, slot } = self
-    const shown = [++this.#counter, role, host, slot, this.#leaving, this.#lives, 1, this.#news, hasDropped]
+    const shown = [++this.#counter, role, host, slot, this.#leaving, this.#lives, 1, this.#news, hasDropped, rings]
     const value = JSON.stringify(shown)
     const replications = replicationsOf(redis)
     if (replications !== this.#replications) {
@@ -255,6 +266,7 @@ export class Membership {
         seen.value = text
         seen.lives = livesOf(text)
         seen.readsShortRecords = readsShortRecords(text)
+        seen.rings = ringsLogs(text)
         const news = newsOf(text)
         hasNews ||= news !== seen.news
         seen.news = news
@@ -310,6 +322,7 @@ export class Membership {
       stoodStill: 0,
       lives: livesOf(value),
       readsShortRecords: value !== "" && readsShortRecords(value),
+      rings: value !== "" && ringsLogs(value),
       news: newsOf(value),
       leaving: value !== "" && isLeaving(value),
       hasDropped: value !== "" && hasOthersDrop(value),
@@ -319,10 +332,12 @@ export class Membership {
 
 /** What this version says of itself. */
 const hasDropped = true
+const rings = true
 
 const livesOf = (value: string): number => (value === "" ? 0 : (JSON.parse(value) as number[])[5]!)
 const readsShortRecords = (value: string): boolean => (JSON.parse(value) as unknown[])[6] === 1
 /** A former version says nothing of news. */
 const newsOf = (value: string): number => (value === "" ? 0 : ((JSON.parse(value) as number[])[7] ?? 0))
 const isLeaving = (value: string): boolean => (JSON.parse(value) as unknown[])[4] === true
+const ringsLogs = (value: string): boolean => (JSON.parse(value) as unknown[])[9] === true
 const hasOthersDrop = (value: string): boolean => (JSON.parse(value) as unknown[])[8] === true

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
-import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from "vitest"
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from "vitest"
 import type { LogItem } from "../domain/core/log-entry.ts"
-import { DeliveryLogs } from "./delivery-log.ts"
+import { DeliveryLogs, type OwnRun } from "./delivery-log.ts"
 import { redisKeys } from "./keys.ts"
 import { openBlockingRedis, openRedis } from "./redis.ts"
 import { WorkerStreams } from "./worker-streams.ts"
@@ -22,13 +22,25 @@ async function start(
     keep?: number
     maxBytes?: number
     onItems?: (items: readonly LogItem[]) => void
+    isRung?: boolean
+    /** Each command by which streams are read. */
+    onRead?: (words: string) => void
   } = {},
 ) {
   const keys = redisKeys(`test-${randomUUID()}:`)
   const logs = new DeliveryLogs(redis, redis, keys)
   const blocking = openBlockingRedis(inject("redis"), "worker streams test blocking", () => {})
   await blocking.connect()
+  const { onRead } = options
+  if (onRead) {
+    const xread = blocking.xread.bind(blocking) as (...words: unknown[]) => Promise<never>
+    blocking.xread = (...words: unknown[]) => {
+      onRead(words.join(" "))
+      return xread(...words)
+    }
+  }
   await logs.create("w", 1000)
+  await redis.multi().xadd(keys.inbox("w"), "0-1", "m", "[]").xdel(keys.inbox("w"), "0-1").exec()
   const taken: LogItem[] = []
   const messages: string[][] = []
   let now = 0
@@ -46,8 +58,8 @@ async function start(
       markEveryMs: 5,
     },
     clock: { ...systemClock, monotonic: () => (marks++, now) }, // asked once a mark
-    reserved: () => 0,
-    newLog: { note: async () => true, moved: () => {} },
+    isRung: () => options.isRung ?? true,
+    newLog: { reserved: () => 0, note: async () => true, moved: () => {} },
     onOver: () => {},
     onMessage: fields => messages.push([...fields]),
     onItems(items) {
@@ -241,4 +253,148 @@ test("LOG2: fat entries that have gathered are read by the megabyte, small ones 
   await gather(1_500, 10)
   expect(reads.flat().length).toBe(1_500)
   expect(reads.length).toBeLessThanOrEqual(6)
+})
+
+describe("a worker that appends to its own log", () => {
+  /** A worker that appends to its own log, and counts what its reader asks for. */
+  const startOwn = async (options: { isRung?: boolean; isHeld?: () => boolean } = {}) => {
+    const reads: string[] = []
+    const runs: OwnRun[] = []
+    const started = await start({ isRung: options.isRung ?? true, onRead: what => reads.push(what) })
+    const { streams, keys, logs, taken } = started
+    if (options.isHeld) streams.holdWhile(options.isHeld)
+    let isHandedOn = true
+    const take = (run: OwnRun) => {
+      runs.push(run)
+      if (isHandedOn) streams.takeOwn(run)
+    }
+    const own = new DeliveryLogs(redis, redis, keys, { worker: "w", take })
+    const numbers = { own: 0, other: 0 }
+    const part = (shard: number, number: number, events = 1) => ({
+      shard,
+      epoch: 1,
+      number,
+      before: number - 1,
+      fields: Array.from({ length: events }, (_, i) => [`["e",${shard},${number}]`, `${shard}.${number}.${i}`]).flat(),
+    })
+    const inTurn = () => taken.map(({ data }) => data)
+    return {
+      ...started,
+      own,
+      reads,
+      runs,
+      inTurn,
+      appendOwn: (events = 1) => own.append("w", [part(1, ++numbers.own, events)]),
+      appendOther: (events = 1) => logs.append("w", [part(2, ++numbers.other, events)]),
+      /** The answers of scripts get lost. */
+      losesAnswers: (isLosing: boolean) => (isHandedOn = !isLosing),
+      async isWhole() {
+        const stands = (await logs.read("w", 1000, 10_000)).map(({ s, data }) => [s, data])
+        await vi.waitFor(() => expect(taken.map(({ s, data }) => [s, data])).toEqual(stands), { interval: 2 })
+      },
+    }
+  }
+
+  test("LOG3: what a worker appends itself is there with the answer, and nothing is read for it", async () => {
+    const { appendOwn, own, reads, inTurn, streams, isWhole } = await startOwn()
+    await vi.waitFor(() => expect(reads).not.toEqual([]), { interval: 2 })
+    // A read also ends by itself, at times.
+    let fewest = Infinity
+    for (let i = 1; i <= 5; i++) {
+      const before = reads.length
+      await appendOwn()
+      expect(inTurn().slice(-1)).toEqual([`1.${2 * i - 1}.0`])
+      await appendOwn(3)
+      await own.appendEphemeral("w", ['["x",1]', "typing"])
+      expect(inTurn().slice(-4)).toEqual([0, 1, 2].map(n => `1.${2 * i}.${n}`).concat("typing"))
+      expect(streams.position).toBe(await own.lastPosition("w"))
+      fewest = Math.min(fewest, reads.length - before)
+    }
+    expect(fewest).toBe(0)
+    await isWhole()
+    expect(streams.recentAfter(1000)).toHaveLength(25)
+  })
+
+  test("LOG3: what others append in between comes in its place, and nothing comes twice", async () => {
+    const { appendOwn, appendOther, inTurn, isWhole } = await startOwn()
+    for (let i = 0; i < 30; i++) {
+      await Promise.all([appendOwn(), appendOther(2), appendOwn(2), appendOther()])
+      if (i % 3 === 0) await isWhole()
+    }
+    await isWhole()
+    expect(new Set(inTurn()).size).toBe(30 * 6)
+  })
+
+  test("what others append wakes the reader", async () => {
+    const { appendOther, inTurn } = await startOwn()
+    for (let i = 1; i <= 5; i++) {
+      await appendOther()
+      // Far sooner than a read ends by itself.
+      await vi.waitFor(() => expect(inTurn()).toHaveLength(i), { timeout: 1_000, interval: 2 })
+    }
+  })
+
+  test("LOG3: what was appended without an answer is read once something is known of it", async () => {
+    const { appendOwn, own, losesAnswers, inTurn, isWhole } = await startOwn()
+    losesAnswers(true)
+    await appendOwn(2)
+    losesAnswers(false)
+    expect(inTurn()).toEqual([])
+    // As the outbox does: it stands there.
+    const again = { shard: 1, epoch: 1, number: 1, before: 0, fields: ['["e",1,1]', "again"] }
+    expect(await own.append("w", [again])).toEqual([{ is: "dup" }])
+    await vi.waitFor(() => expect(inTurn()).toEqual(["1.1.0", "1.1.1"]), { timeout: 1_000, interval: 2 })
+    losesAnswers(true)
+    await appendOwn()
+    losesAnswers(false)
+    await appendOwn()
+    await vi.waitFor(() => expect(inTurn().slice(2)).toEqual(["1.2.0", "1.3.0"]), { timeout: 1_000, interval: 2 })
+    await isWhole()
+  })
+
+  test("a join marker is read, and goes before what follows it", async () => {
+    const { appendOwn, own, taken } = await startOwn()
+    await appendOwn()
+    await own.mark("w", { floor: 0, from: "a", since: 5, length: 1000 })
+    await appendOwn()
+    const kinds = () => taken.map(({ header }) => header[0])
+    await vi.waitFor(() => expect(kinds()).toEqual(["e", "m", "e"]), { timeout: 1_000, interval: 2 })
+  })
+
+  test("LOG2: nothing is taken while what was taken before waits to be sent", async () => {
+    let isHeld = false
+    const { appendOwn, keys, reads, inTurn, isWhole } = await startOwn({ isHeld: () => isHeld })
+    await appendOwn()
+    isHeld = true
+    // The read that had begun ends.
+    await redis.xadd(keys.inbox("w"), "*", "m", "[]")
+    await vi.waitFor(() => expect(reads.at(-1)).toMatch(/BLOCK 20 /), { interval: 2 })
+    await appendOwn()
+    await appendOwn()
+    expect(inTurn()).toEqual(["1.1.0"])
+    isHeld = false
+    await isWhole()
+    expect(inTurn()).toEqual(["1.1.0", "1.2.0", "1.3.0"])
+  })
+
+  test("beside workers of a version that wakes nobody the log itself is waited for", async () => {
+    const { appendOwn, keys, inTurn, reads } = await startOwn({ isRung: false })
+    await appendOwn()
+    expect(reads.at(-1)).toMatch(/BLOCK 2000 .*inbox.*log:/)
+    const last = Number(await redis.hget(keys.logPosition("w"), "s"))
+    // As such a version's script does.
+    await redis.xadd(keys.log("w"), `${last + 1}-0`, '["e",3,1]', "older")
+    await redis.hset(keys.logPosition("w"), "s", last + 1)
+    await vi.waitFor(() => expect(inTurn()).toEqual(["1.1.0", "older"]), { timeout: 1_000, interval: 2 })
+    await appendOwn()
+    await vi.waitFor(() => expect(inTurn()).toEqual(["1.1.0", "older", "1.2.0"]), { timeout: 1_000, interval: 2 })
+  })
+
+  test("what was appended in another Redis is not taken", async () => {
+    const { appendOwn, runs, streams, inTurn } = await startOwn()
+    await appendOwn()
+    const { to } = runs[0]!
+    streams.takeOwn({ at: "another", from: to, to: to + 1, fields: ['["e",1,2]', "lost"] })
+    expect([inTurn(), streams.position]).toEqual([["1.1.0"], to])
+  })
 })

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from "../std/clock.ts"
-import { itemsOf, type LogItem } from "../domain/core/log-entry.ts"
+import { itemsOf, lastOf, type LogItem } from "../domain/core/log-entry.ts"
 import type { RedisKeys } from "./keys.ts"
-import { beginning } from "./delivery-log.ts"
+import { beginning, type OwnRun } from "./delivery-log.ts"
 import { readBytes, type Entry } from "./log-reads.ts"
 import { defineScript, type Redis } from "./redis.ts"
 import { notKnownYet, replicationOf } from "./replication.ts"
@@ -11,7 +11,7 @@ import { firstNotBelow } from "../std/sorted-search.ts"
 export interface WorkerStreamsOptions {
   /** A connection of its own: it blocks. */
   readonly blocking: Redis
-  /** For trimming. */
+  /** For trimming, and for waking the read that blocks. */
   readonly redis: Redis
   readonly keys: RedisKeys
   readonly worker: string
@@ -26,9 +26,11 @@ export interface WorkerStreamsOptions {
     readonly markEveryMs: number
   }
   readonly clock: Clock
-  /** No position up to this one may be given out again. */
-  readonly reserved: () => number
+  /** Whether every other worker wakes this one over its inbox when it has appended to its log. */
+  readonly isRung: () => boolean
   readonly newLog: {
+    /** No position up to this one may be given out again. */
+    readonly reserved: () => number
     /** The log was made anew in the Redis with this replication id; false when the worker was declared dead before. */
     readonly note: (at: string) => Promise<boolean>
     /** It is read from now on: what was not read up to this position comes again, at later ones. */
@@ -37,8 +39,8 @@ export interface WorkerStreamsOptions {
   /** The streams cannot be gone on with. */
   readonly onOver: (why: string) => void
   readonly onMessage: (fields: readonly string[]) => void
-  /** The log has grown; `items` are its new pieces, in order. */
-  readonly onItems: (items: readonly LogItem[]) => void
+  /** The log has grown; `items` are its new pieces, in order. `areOwn`: this worker has appended them, and they were not read. */
+  readonly onItems: (items: readonly LogItem[], areOwn: boolean) => void
   readonly trouble: (error: unknown) => void
 }
 
@@ -47,10 +49,19 @@ export interface WorkerStreamsOptions {
  * KiB at most.
  */
 const blockingCount = 16
-/** Milliseconds of a blocking read of the inbox alone. */
+/** Milliseconds of a blocking read; of one during which the log is not to be read. */
+const blockMs = 2_000
 const heldBlockMs = 20
 
-type Reply = readonly (readonly [stream: "inbox" | "log", entries: Entry[]])[]
+/**
+ * Marks an entry of the inbox that says how far the log reaches by now: `[position]`, or `[]`. For a reader of an earlier
+ * version it holds no message.
+ */
+const logGrown = "l"
+const positionIn = (value: string): number => (JSON.parse(value) as [position?: number])[0] ?? 0
+
+type StreamReply = [key: string, entries: Entry[]][]
+type Reply = readonly (readonly [stream: "inbox" | "log", entries: readonly Entry[]])[]
 
 /**
  * Reads a worker's inbox and its delivery log, one read at a time: both are in one slot. It remembers the newest part of
@@ -59,6 +70,8 @@ type Reply = readonly (readonly [stream: "inbox" | "log", entries: Entry[]])[]
  *       position that was given out.
  *   LOG2  However much has gathered, and however large events are, a read holds some megabytes, and
  *       no more of the log is read while what was read before waits to be sent.
+ *   LOG3  What this worker has appended itself is taken without being read when it stands right after the last position
+ *       that was taken; in every other case it comes by reading. Either way each entry is taken once, in the log's order.
  */
 export class WorkerStreams {
   readonly #options: WorkerStreamsOptions
@@ -67,6 +80,8 @@ export class WorkerStreams {
   #recentFrom = 0
   #recentBytes = 0
   #position = 0
+  /** The last position that is known to stand in the log. */
+  #known = 0
   #oldest = 0
   /** Positions as they were, with how many bytes had been read by then. */
   readonly #marks: { at: number; position: number; bytes: number }[] = []
@@ -80,6 +95,8 @@ export class WorkerStreams {
   #at = ""
   readonly #left = new Set<string>()
   #isHeld: () => boolean = () => false
+  /** A read waits for the inbox alone; `woken`: it is about to end because there is more in the log. */
+  #waiting: "no" | "yes" | "woken" = "no"
   #stopped = false
   #loop: Promise<void> | undefined
   #timer: Timer | undefined
@@ -137,6 +154,35 @@ export class WorkerStreams {
     return this.#recent.slice(firstNotBelow(this.#recent.length, i => this.#recent.at(i).s <= position))
   }
 
+  /** LOG3. Takes what this worker has appended, or sees to it that it is read. */
+  takeOwn({ at, from, to, fields }: OwnRun): void {
+    const { blocking, worker } = this.#options
+    // LOG1: while the log is made anew memory stays as it is written there.
+    if (this.#stopped || at !== this.#at || at !== replicationOf(blocking, worker) || to <= this.#position) return
+    if (from === this.#position && fields.length > 0 && !this.#isHeld()) {
+      try {
+        this.#takeItems([[`${to}-0`, fields]], true)
+      } catch (error) {
+        // It was appended whatever becomes of it here.
+        this.#options.trouble(error)
+      }
+    } else this.#learn(to)
+  }
+
+  /** The log reaches as far as this: a read that waits for the inbox alone ends soon if it has not been read by then. */
+  #learn(position: number): void {
+    this.#known = Math.max(this.#known, position)
+    if (this.#waiting !== "yes") return
+    this.#waiting = "woken"
+    const { clock, redis, keys, worker, trouble } = this.#options
+    // What stands in between was appended by others, who have woken it: mostly the answer is here by then.
+    clock.soon(() => {
+      if (this.#stopped || this.#waiting !== "woken") return
+      if (this.#known <= this.#position) this.#waiting = "yes"
+      else redis.xadd(keys.inbox(worker, this.#at), "NOMKSTREAM", "*", logGrown, "[]").catch(trouble)
+    })
+  }
+
   async #read(): Promise<void> {
     const { blocking, worker, trouble } = this.#options
     let isMore = false
@@ -145,9 +191,11 @@ export class WorkerStreams {
         const at = replicationOf(blocking, worker)
         if (at !== this.#at) {
           await this.#moveTo(at)
+          isMore = true
           continue
         }
-        const reply = await (isMore ? this.#readMore() : this.#readNew())
+        const isBehind = isMore || (this.#known > this.#position && !this.#isHeld())
+        const reply = await (isBehind ? this.#readMore() : this.#readNew())
         isMore = false
         for (const [stream, entries] of reply) {
           const bytes = stream === "inbox" ? this.#takeMessages(entries) : this.#takeItems(entries)
@@ -155,7 +203,7 @@ export class WorkerStreams {
         }
       } catch (error) {
         if (this.#stopped) return
-        isMore = false
+        isMore = true
         trouble(error)
         if (blocking.status === "ready") blocking.disconnect(true)
         await this.#options.clock.sleep(50)
@@ -169,25 +217,44 @@ export class WorkerStreams {
     const { inbox, log } = this.#keys
     const count = Math.min(bounds.readCount, blockingCount)
     // The connection's command time-out is the watchdog: a read that does not come back is given up there.
-    const reply = this.#isHeld()
-      ? await blocking.xread("COUNT", count, "BLOCK", heldBlockMs, "STREAMS", inbox, this.#inboxId)
-      : await blocking.xread(
-          ...(["COUNT", count, "BLOCK", 2_000, "STREAMS"] as const),
+    const ofInbox = (ms: number) => blocking.xread("COUNT", count, "BLOCK", ms, "STREAMS", inbox, this.#inboxId)
+    const replies: (StreamReply | null)[] = []
+    if (this.#isHeld()) replies.push(await ofInbox(heldBlockMs))
+    else if (this.#options.isRung()) {
+      // Redis looks into the log when the first read has ended. Nobody has to be woken for what this worker appends itself.
+      this.#waiting = "yes"
+      try {
+        const from = `${this.#position}-0`
+        replies.push(...(await Promise.all([ofInbox(blockMs), blocking.xread("COUNT", count, "STREAMS", log, from)])))
+      } finally {
+        this.#waiting = "no"
+      }
+    } else
+      replies.push(
+        await blocking.xread(
+          ...(["COUNT", count, "BLOCK", blockMs, "STREAMS"] as const),
           inbox,
           log,
           this.#inboxId,
           `${this.#position}-0`,
-        )
-    return (reply ?? []).map(([key, entries]) => [key === inbox ? "inbox" : "log", entries])
+        ),
+      )
+    return replies.flatMap(
+      reply => reply?.map(([key, entries]) => [key === inbox ? "inbox" : "log", entries] as const) ?? [],
+    )
   }
 
   /** LOG2. What has gathered, by bytes. */
   async #readMore(): Promise<Reply> {
     const { inbox, log } = this.#keys
+    const isHeld = this.#isHeld()
+    const known = this.#known
     const [messages, entries] = await Promise.all([
       this.#readUpTo(inbox, this.#inboxId),
-      this.#isHeld() ? [] : this.#readUpTo(log, this.#position),
+      isHeld ? [] : this.#readUpTo(log, this.#position),
     ])
+    // What a log that was lost had reached counts no more.
+    if (!isHeld && entries.length === 0 && this.#known === known) this.#known = this.#position
     return [
       ["inbox", messages],
       ["log", entries],
@@ -207,7 +274,7 @@ export class WorkerStreams {
 
   /** LOG1 */
   async #moveTo(at: string): Promise<void> {
-    const { blocking, keys, worker, reserved, onOver } = this.#options
+    const { blocking, keys, worker, onOver, trouble, newLog } = this.#options
     const [inbox, log, place] = [keys.inbox(worker, at), keys.log(worker, at), keys.logPosition(worker, at)]
     // The place is written last: where it stands this was done before, and only the answer was lost.
     const isDone = (await blocking.exists(place)) === 1
@@ -228,7 +295,7 @@ export class WorkerStreams {
           chunk.xadd(log, `${s}-0`, JSON.stringify(header), data)
         await strictly(chunk)
       }
-      const next = Math.max(this.#position, reserved()) + 1
+      const next = Math.max(this.#position, newLog.reserved()) + 1
       const rows = [...this.#rows].flatMap(([shard, row]) => [`n${shard}`, row])
       // Once more the inbox: Redis may have lost all that it knew since it was made, and nobody could ask this worker anything.
       await strictly(
@@ -239,7 +306,6 @@ export class WorkerStreams {
           .hset(place, "s", next, ...rows),
       )
     }
-    const { trouble, newLog } = this.#options
     if (!(await newLog.note(at))) {
       this.#stopped = true
       return onOver("declared dead")
@@ -248,6 +314,7 @@ export class WorkerStreams {
       .unlink(keys.log(worker, this.#at), keys.logPosition(worker, this.#at), keys.inbox(worker, this.#at))
       .catch(trouble)
     this.#inboxId = "0-0"
+    this.#known = 0
     this.#left.add(this.#at)
     this.#at = at
     newLog.moved(this.#position)
@@ -259,16 +326,20 @@ export class WorkerStreams {
     for (const [id, fields] of entries) {
       this.#inboxId = id
       for (const field of fields) bytes += field.length
-      this.#options.onMessage(fields)
+      if (fields[0] !== logGrown) this.#options.onMessage(fields)
+      else this.#known = Math.max(this.#known, positionIn(fields[1]!))
     }
     return bytes
   }
 
-  /** @returns how many bytes they hold */
-  #takeItems(entries: readonly Entry[]): number {
-    if (entries.length === 0) return 0
+  /**
+   * Takes what follows the position; what was taken meanwhile is left out.
+   * @returns how many bytes they hold
+   */
+  #takeItems(entries: readonly (readonly [id: string, fields: readonly string[]])[], areOwn = false): number {
     const before = this.#readBytes
-    const items = entries.flatMap(([id, fields]) => itemsOf(id, fields))
+    const items = entries.flatMap(([id, fields]) => (lastOf(id) > this.#position ? itemsOf(id, fields) : []))
+    if (items.length === 0) return 0
     const { memoryBytes } = this.#options.bounds
     for (const item of items) {
       const { header } = item
@@ -282,8 +353,8 @@ export class WorkerStreams {
       this.#recentBytes -= oldest.bytes
       this.#recentFrom = oldest.s
     }
-    this.#position = items.at(-1)?.s ?? this.#position
-    this.#options.onItems(items)
+    this.#position = items.at(-1)!.s
+    this.#options.onItems(items, areOwn)
     return this.#readBytes - before
   }
 

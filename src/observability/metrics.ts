@@ -353,6 +353,10 @@ function logMetrics(declare: Declare) {
       ["ok", "dup", "link", "stale", "nolog"],
     ),
     readEvents: declare.counter("starling_log_read_events_total", "Events read from this worker's delivery log"),
+    ownEvents: declare.counter(
+      "starling_log_own_events_total",
+      "Events that this worker appended to its own delivery log and did not read from it",
+    ),
     memoryBytes: declare.gauge("starling_log_memory_bytes", "Bytes of this worker's delivery log in memory"),
   }
 }

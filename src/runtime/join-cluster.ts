@@ -148,9 +148,13 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
   const signals = new Signals<ClusterSignals>()
   const shards = new Map<number, Shard>()
   const bus = openBus(options, connections.bus, trouble("bus"))
-  const logs = new DeliveryLogs(connections.log, connections.replay, options.keys)
-  const streams = openStreams(options, { connections, bus, logs, signals, trouble: trouble("streams") })
-  const membership = openMembership(options, {
+  const logs: DeliveryLogs = new DeliveryLogs(connections.log, connections.replay, options.keys, {
+    worker: self.id,
+    take: run => streams.takeOwn(run),
+  })
+  const isRung = () => membership.ringsLogs
+  const streams = openStreams(options, { connections, bus, logs, signals, isRung, trouble: trouble("streams") })
+  const membership: Membership = openMembership(options, {
     connections,
     bus,
     signals,
@@ -260,7 +264,7 @@ type Parts = Pick<ClusterInside, "connections" | "bus" | "signals"> & { readonly
 
 function openStreams(
   { self, keys, storage, topology, clock, metrics }: ClusterOptions,
-  { connections, bus, logs, signals, trouble }: Parts & Pick<Cluster, "logs">,
+  { connections, bus, logs, signals, isRung, trouble }: Parts & Pick<Cluster, "logs"> & { isRung: () => boolean },
 ): WorkerStreams {
   return new WorkerStreams({
     blocking: connections.streams,
@@ -269,15 +273,17 @@ function openStreams(
     worker: self.id,
     bounds: topology.log,
     clock,
-    reserved: () => logs.reserved(self.id),
+    isRung,
     newLog: {
+      reserved: () => logs.reserved(self.id),
       note: at => storage.placement.noteLog(self.id, at),
       moved: position => signals.emit("logMoved", position),
     },
     onOver: why => signals.emit("over", why),
     onMessage: fields => bus.receive(fields),
-    onItems: items => {
-      metrics.log.readEvents.inc(items.length)
+    onItems(items, areOwn) {
+      if (areOwn) metrics.log.ownEvents.inc(items.length)
+      else metrics.log.readEvents.inc(items.length)
       signals.emit("logItems", items)
     },
     trouble,

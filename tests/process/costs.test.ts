@@ -53,8 +53,8 @@ const repeats = 10
 type Costs = Record<string, number>
 
 /**
- * What one operation asks for each time that it is done, once all that it needs is known. Reads of streams are left out:
- * what comes at once is one.
+ * What one operation asks for each time that it is done, once all that it needs is known. A worker that is woken reads its
+ * inbox and its log: two reads.
  */
 async function costsOf({ cluster, asked }: Scene, operation: (n: number) => Promise<unknown>): Promise<Costs> {
   await operation(-1)
@@ -65,7 +65,6 @@ async function costsOf({ cluster, asked }: Scene, operation: (n: number) => Prom
     await operation(n)
     const costs: Costs = {}
     for (const what of asked.take()) {
-      if (what === "redis xread") continue
       const kind = what.startsWith("sql") ? "statements" : what
       costs[kind] = (costs[kind] ?? 0) + 1
     }
@@ -123,7 +122,31 @@ test("a post is one statement; for those who listen one append for each worker",
       inboxes.map(inbox => inbox.next("MESSAGE_CREATE", { where: ({ content }) => content === `post ${n}` })),
     )
   }
+  // What its own worker appended wakes nobody.
   expect(await costsOf(alone, heard)).toEqual({ "redis append": 1, statements: 1 })
+})
+
+test("a post for listeners on two workers is two appends, and wakes the other worker once", async () => {
+  const { ada, channel } = await sharedServer(two.cluster)
+  const inboxes = await Promise.all(two.workers.map(worker => ada.listen(worker)))
+  const costs: Costs[] = []
+  for (const worker of two.workers)
+    costs.push(
+      await costsOf(two, async n => {
+        const content = `heard ${n} ${worker.id}`
+        await ada.on(worker).createMessage({ channel_id: channel.id, content })
+        await Promise.all(
+          inboxes.map(inbox => inbox.next("MESSAGE_CREATE", { where: data => data.content === content })),
+        )
+      }),
+    )
+  const [owner, other] = costs.toSorted((a, b) => Object.keys(a).length - Object.keys(b).length)
+  const { "redis xread": reads = 0, ...asked } = owner!
+  expect(asked).toEqual({ "redis append": 2, statements: 1 })
+  expect(reads).toBeLessThanOrEqual(2)
+  const { "redis xread": more = 0, ...rest } = other!
+  expect(rest).toEqual({ "redis append": 2, "redis xadd": 2, statements: 1 })
+  expect(more).toBeLessThanOrEqual(6)
 })
 
 test("a post through a worker that does not own the channel is one question and one answer more", async () => {
@@ -138,7 +161,10 @@ test("a post through a worker that does not own the channel is one question and 
   for (const { post } of costs) found.push(await costsOf(two, post))
   const [owner, other] = found.toSorted((a, b) => Object.keys(a).length - Object.keys(b).length)
   expect(owner).toEqual({ statements: 1 })
-  expect(other).toEqual({ "redis xadd": 2, statements: 1 })
+  const { "redis xread": reads = 0, ...rest } = other!
+  expect(rest).toEqual({ "redis xadd": 2, statements: 1 })
+  // Each is woken once.
+  expect(reads).toBeLessThanOrEqual(4)
 })
 
 test("what a client sends all the time asks nobody", async () => {

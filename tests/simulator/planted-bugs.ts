@@ -1,6 +1,6 @@
 import { readRowBody } from "../../src/runtime/row.ts"
 import type { Control } from "../../src/domain/core/control.ts"
-import type { LogItem } from "../../src/domain/core/log-entry.ts"
+import { itemsOf, type LogItem } from "../../src/domain/core/log-entry.ts"
 import type { Span } from "../../src/gateway/state/log-spans.ts"
 import type { Outbox } from "../../src/runtime/outbox.ts"
 import type { WorkerParts } from "./worker.ts"
@@ -138,6 +138,36 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: "two pieces of the log change places",
     plant: ({ gateway }) => replace(gateway, "takeItems", take => items => take(items.toReversed())),
     promises: ["P3", "P5"],
+  },
+  {
+    name: "what a worker appended itself is taken although something else stands in between",
+    plant: ({ cluster: { streams } }) =>
+      replace(streams, "takeOwn", take => run => take({ ...run, from: streams.position })),
+    promises: ["P5"],
+  },
+  {
+    name: "what a worker appended itself is taken and read, too",
+    plant: ({ cluster: { streams, signals } }) =>
+      replace(streams, "takeOwn", () => ({ from, to, fields }) => {
+        if (from === streams.position && fields.length > 0) signals.emit("logItems", itemsOf(`${to}-0`, fields))
+      }),
+    promises: ["P2", "P3", "P5"],
+  },
+  {
+    name: "what a worker appended itself without an answer is taken where it may stand",
+    plant: ({ cluster: { streams, logs, options } }) =>
+      replace(logs, "append", append => async (worker, parts) => {
+        try {
+          return await append(worker, parts)
+        } catch (error) {
+          const fields = parts.flatMap(part => part.fields)
+          const from = streams.position
+          if (worker === options.self.id)
+            streams.takeOwn({ at: streams.at, from, to: from + fields.length / 2, fields })
+          throw error
+        }
+      }),
+    promises: ["P2", "P3", "P5"],
   },
   {
     name: "what another log gave already is given again",

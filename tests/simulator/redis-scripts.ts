@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { epochMs } from "../../src/domain/core/snowflake.ts"
-import { notSimulated, refusal, type Execute, type Keyspace } from "./redis-commands.ts"
+import { commands, notSimulated, refusal, type Execute, type Keyspace } from "./redis-commands.ts"
 
 /*
  * The scripts of src/cluster/lua, one function each, kept equal to them by redis.test.ts. `args` holds the keys and then
@@ -35,7 +35,16 @@ function addTo(keyspace: Keyspace, log: string, last: number, fields: string[]):
   try {
     return keyspace.append(log, last, 0, fields, false) !== null
   } catch (error) {
-    throw Object.assign(error as Misstep, { call: "XADD" })
+    throw Object.assign(error as Misstep, { call: "XADD'" })
+  }
+}
+
+/** Wakes the worker whose log has grown. */
+function ring(keyspace: Keyspace, inbox: string, last: number): void {
+  try {
+    commands["xadd"]![1](keyspace, [inbox, "NOMKSTREAM", "*", "l", `[${last}]`])
+  } catch (error) {
+    throw Object.assign(error as Misstep, { call: "XADD', KEYS[3], '" })
   }
 }
 
@@ -56,12 +65,13 @@ function append(keyspace: Keyspace, args: string[]): string[] {
   const log = args[0]!
   const position = args[1]!
   let last = lastPosition(keyspace, position)
+  const start = last
   const answers: string[] = []
   const fields: string[] = []
   const reachedNow = new Map<string, number>()
   const moved: string[] = []
   const known = last === undefined ? undefined : keyspace.hash(position)!.fields
-  for (let i = 2; i < args.length;) {
+  for (let i = 4; i < args.length;) {
     const shard = args[i]!
     const before = args[i + 3]!
     const first = i + 5
@@ -82,7 +92,8 @@ function append(keyspace: Keyspace, args: string[]): string[] {
       answers.push("ok")
     }
   }
-  if (last === undefined || known === undefined || fields.length === 0) return answers
+  if (last === undefined || known === undefined) return answers
+  if (fields.length === 0) return [...answers, String(start), String(last)]
   const now = positionNow(keyspace)
   for (let from = 0, to = 0; from < fields.length; from = to) {
     to = endOfEntry(fields, from)
@@ -92,16 +103,18 @@ function append(keyspace: Keyspace, args: string[]): string[] {
   }
   for (let m = 0; m < moved.length; m += 2) known.set(moved[m]!, moved[m + 1]!)
   known.set("s", String(last))
-  return answers
+  if (args[3] === "ring") ring(keyspace, args[2]!, last)
+  return [...answers, String(start), String(last)]
 }
 
-function appendEphemeral(keyspace: Keyspace, args: string[]): string {
-  let last = lastPosition(keyspace, args[1]!)
-  if (last === undefined) return "nolog"
-  last = Math.max(last + 1, positionNow(keyspace)) + (args.length - 2) / 2 - 1
-  addTo(keyspace, args[0]!, last, args.slice(2))
+function appendEphemeral(keyspace: Keyspace, args: string[]): [from: string, to: string] | null {
+  const from = lastPosition(keyspace, args[1]!)
+  if (from === undefined) return null
+  const last = Math.max(from + 1, positionNow(keyspace)) + (args.length - 4) / 2 - 1
+  if (!addTo(keyspace, args[0]!, last, args.slice(4))) return null
   keyspace.setField(args[1]!, "s", String(last))
-  return "ok"
+  if (args[3] === "ring") ring(keyspace, args[2]!, last)
+  return [String(from), String(last)]
 }
 
 function mark(keyspace: Keyspace, args: string[]): string | null {
@@ -265,7 +278,7 @@ export function scriptOf(name: string, lua: string): Execute | undefined {
 
 /** A call that fails inside a script; the first in it unless it is another. */
 function inScript({ message, call }: Misstep, lua: string): Error {
-  const line = lua.slice(0, lua.indexOf(`redis.call(${call ? `'${call}'` : ""}`)).split("\n").length
+  const line = lua.slice(0, lua.indexOf(`redis.call(${call ? `'${call}` : ""}`)).split("\n").length
   const sha = createHash("sha1").update(lua).digest("hex")
   return refusal(`${message} script: ${sha}, on @user_script:${line}.`)
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto"
 import fc from "fast-check"
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest"
-import { DeliveryLogs, type LogPart } from "../../src/cluster/delivery-log.ts"
+import { DeliveryLogs, type LogPart, type OwnRun } from "../../src/cluster/delivery-log.ts"
 import { GatewaySessions } from "../../src/cluster/gateway-sessions.ts"
 import { Interests, type Interest } from "../../src/cluster/interests.ts"
 import type { OwnedShard } from "../../src/cluster/shard-hash.ts"
@@ -15,6 +15,7 @@ import { directLink, SimulatedRedis, type Flight, type Link } from "./redis.ts"
 
 const realRedis = openRedis(inject("redis"), "simulated redis test", () => {})
 const realBlocking = openBlockingRedis(inject("redis"), "simulated redis test blocking", () => {})
+const workers = ["a", "b"]
 let blockingId: number
 beforeAll(async () => {
   await Promise.all([realRedis.connect(), realBlocking.connect()])
@@ -28,10 +29,24 @@ afterAll(async () => {
 function open(redis: Redis, keys: RedisKeys) {
   defineScript(redis, "amend-session", 1)
   const scripts = redis as unknown as Record<string, (...args: (string | number)[]) => Promise<unknown>>
+  const runs: unknown[] = []
+  const take = ({ from, to, fields }: OwnRun) => runs.push({ from, to, fields })
+  const ownLogs = new Map(
+    [...workers, "w"].map(worker => [worker, new DeliveryLogs(redis, redis, keys, { worker, take })]),
+  )
   return {
     redis,
     keys,
-    logs: new DeliveryLogs(redis, redis, keys),
+    logs: ownLogs.get("w")!,
+    // A worker to its own log, with what it is told of it. What wakes others has ids of a moment that no answer shows.
+    append: async (worker: string, parts: readonly LogPart[]) => [
+      await ownLogs.get(worker)!.append(worker, parts),
+      runs.splice(0),
+    ],
+    appendEphemeral: async (worker: string, fields: readonly string[]) => [
+      await ownLogs.get(worker)!.appendEphemeral(worker, fields),
+      runs.splice(0),
+    ],
     interests: new Interests(redis, keys),
     sessions: new GatewaySessions(redis, keys, { isShortRead: () => true, clock: systemClock }),
     script: (name: string, ...args: (string | number)[]) => scripts[name]!(...args),
@@ -39,7 +54,6 @@ function open(redis: Redis, keys: RedisKeys) {
 }
 type Side = ReturnType<typeof open>
 
-const workers = ["a", "b"]
 const worker = fc.constantFrom(...workers)
 const shard = fc.constantFrom(1, 2)
 const session = fc.constantFrom("s1", "s2")
@@ -102,21 +116,21 @@ const operation = <Args extends unknown[]>(
 
 const operations: fc.Arbitrary<Operation>[] = [
   operation("create", [worker, position], ({ logs }, worker, first) => logs.create(worker, first)),
-  operation("append", [worker, fc.array(part, { minLength: 1, maxLength: 4 })], ({ logs }, worker, parts) =>
-    logs.append(worker, parts),
+  operation("append", [worker, fc.array(part, { minLength: 1, maxLength: 4 })], (side, worker, parts) =>
+    side.append(worker, parts),
   ),
-  operation("append in a chain", [worker, shard, small], async ({ logs }, worker, shard, events) => {
+  operation("append in a chain", [worker, shard, small], async ({ logs, append }, worker, shard, events) => {
     const reached = (await logs.positions(worker))?.get(shard) ?? 0
     const fields = Array.from({ length: events * 2 }, (_, i) => (i % 2 === 0 ? '["e",1]' : "d".repeat(200)))
-    return logs.append(worker, [{ shard, epoch: 3, number: reached + 1, before: reached, fields }])
+    return append(worker, [{ shard, epoch: 3, number: reached + 1, before: reached, fields }])
   }),
-  operation("append much", [worker, fc.constantFrom(1999, 2000, 2001, 4500)], ({ logs }, worker, events) =>
-    logs.append(worker, [
+  operation("append much", [worker, fc.constantFrom(1999, 2000, 2001, 4500)], ({ append }, worker, events) =>
+    append(worker, [
       { shard: 2, epoch: 9, number: events, before: null, fields: Array.from({ length: 2 * events }, () => "1") },
     ]),
   ),
-  operation("append large ones", [worker, fc.constantFrom(3, 262_110, 262_140)], ({ logs }, worker, size) =>
-    logs.append(worker, [
+  operation("append large ones", [worker, fc.constantFrom(3, 262_110, 262_140)], ({ append }, worker, size) =>
+    append(worker, [
       {
         shard: 2,
         epoch: 9,
@@ -126,8 +140,8 @@ const operations: fc.Arbitrary<Operation>[] = [
       },
     ]),
   ),
-  operation("append ephemeral", [worker, fieldList], ({ logs }, worker, fields) =>
-    logs.appendEphemeral(worker, fields.length % 2 === 0 ? fields : [...fields, ""]),
+  operation("append ephemeral", [worker, fieldList], (side, worker, fields) =>
+    side.appendEphemeral(worker, fields.length % 2 === 0 ? fields : [...fields, ""]),
   ),
   operation("mark", [worker, position, fc.integer({ min: 0, max: 20 })], ({ logs }, worker, floor, length) =>
     logs.mark(worker, { floor, from: "other", since: 1, length }),
@@ -413,6 +427,30 @@ test("nodes of a stream are dropped by an approximate trim exactly as in Redis",
     ),
     { numRuns: 40 },
   )
+})
+
+test("whose log has grown by another worker is woken as by the real scripts", async () => {
+  const keys = redisKeys(`test-${randomUUID()}:`)
+  // Ahead of every clock: the positions are known.
+  const start = 10 ** 15
+  const part = (number: number, fields: string[]) => ({ shard: 1, epoch: 1, number, before: number - 1, fields })
+  const found: unknown[] = []
+  for (const redis of [realRedis, new SimulatedRedis({ now: Date.now }).connect(directLink()).redis]) {
+    const logs = new DeliveryLogs(redis, redis, keys, { worker: "other", take: () => {} })
+    await logs.create("w", start)
+    await redis.xadd(keys.inbox("w"), "*", "m", "[]")
+    await logs.append("w", [part(1, ["h", "d", "h", "d"])])
+    await logs.append("w", [part(1, ["h", "d"])]) // stands there: nobody is woken
+    await logs.appendEphemeral("w", ["h", "d"])
+    found.push((await redis.xrange(keys.inbox("w"), "-", "+")).map(([, fields]) => fields))
+  }
+  expect(found[0]).toEqual([
+    ["m", "[]"],
+    ["l", `[${start + 2}]`],
+    ["l", `[${start + 3}]`],
+  ])
+  expect(found[1]).toEqual(found[0])
+  await realRedis.unlink(keys.inbox("w"), keys.log("w"), keys.logPosition("w"))
 })
 
 test("a read that waits is given what the real one is given", { timeout: 60_000 }, async () => {

@@ -37,7 +37,8 @@ export interface LogItem {
   readonly bytes: number
 }
 
-const lastOf = (id: string): number => Number(id.slice(0, id.indexOf("-")))
+/** The position of the last piece of an entry. */
+export const lastOf = (id: string): number => Number(id.slice(0, id.indexOf("-")))
 
 /** The position of the first piece of an entry. */
 export const firstOf = (id: string, fields: number): number => lastOf(id) - fields / 2 + 1
