@@ -7,6 +7,8 @@ export const clusterConfig = {
     /** Web workers per host; null: one per core, at least two. `WORKERS` overrides it. */
     web: null as number | null,
     job: 1,
+    /** Whether processes of one host talk over unix sockets; otherwise through Redis, as hosts do. */
+    unixSockets: true,
     /**
      * Restarting a worker that died: first wait, growth per death in a row, ceiling; the lower ceiling is for one that had
      * become ready, because all that start-up needs is there and a longer wait only keeps clients out. Who killed it tells
@@ -33,7 +35,13 @@ export const clusterConfig = {
 
   handover: { shardsAtATime: 32, rebalanceEveryMs: 500 },
 
-  bus: { askTimeoutMs: 4_000, maxPendingAsks: 20_000, trimEveryMs: 1_000 },
+  bus: {
+    askTimeoutMs: 4_000,
+    maxPendingAsks: 20_000,
+    trimEveryMs: 1_000,
+    /** A worker of the same host that was sent `maxUntaken` characters and has not taken them, or takes nothing for `stuckAfterMs`, is sent the rest through Redis. */
+    sockets: { maxUntaken: 16 * 1024 * 1024, stuckAfterMs: 2_000 },
+  },
 
   /**
    * Access sessions that a web worker keeps in its memory: so many, of so many bytes, for so long. Requests with one of them ask

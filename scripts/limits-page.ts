@@ -153,6 +153,13 @@ const boundNotes: DeepNotes<Bounds> = {
     askTimeoutMs: timeout(),
     maxPendingAsks: cut("requests to other workers", later),
     trimEveryMs: pace("how often what was read is deleted"),
+    sockets: {
+      maxUntaken: cut(
+        "characters on their way to another worker of the host",
+        "they and what follows go through Redis",
+      ),
+      stuckAfterMs: timeout("what another worker of the host has not taken goes through Redis"),
+    },
   },
   actors: {
     mailbox: cut("commands waiting in one server, conversation or user", later),

@@ -85,7 +85,10 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
     const options = { self, predecessor, config, ...places, topology: clusterConfig, log, metrics, onOver }
     if (self.role === "web") {
       const { startWebWorker } = await import("./process/web-worker.ts")
-      running = await startWebWorker({ ...options, listen: { host: config.host, port } })
+      running = await startWebWorker({
+        ...options,
+        listen: { host: config.host, port, socketFolder: places.socketFolder },
+      })
     } else {
       const { startJobWorker } = await import("./process/job-worker.ts")
       running = await startJobWorker(options)

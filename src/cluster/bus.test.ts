@@ -1,9 +1,13 @@
 import { expect, test } from "vitest"
 import { fail } from "../contract/core/errors.ts"
+import { silentLog } from "../observability/log.ts"
+import { createMetrics } from "../observability/metrics.ts"
 import type { Clock } from "../std/clock.ts"
 import { Bus, WorkerGone } from "./bus.ts"
 import { redisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"
+
+const metrics = createMetrics()
 
 /** Two workers whose inboxes are read when somebody says so. */
 function pair() {
@@ -34,7 +38,17 @@ function pair() {
     },
   } as unknown as Redis
   const busOf = (self: string) =>
-    new Bus({ redis, keys, self, clock, maxPending: 3, trouble: () => {}, refusalOf: () => fail("internal") })
+    new Bus({
+      redis,
+      keys,
+      self,
+      clock,
+      maxPending: 3,
+      trouble: () => {},
+      refusalOf: () => fail("internal"),
+      log: silentLog,
+      metrics,
+    })
   const [here, there] = [busOf("here"), busOf("there")]
   /** Everything that has been sent to a worker by now. */
   const deliver = async (self: string, bus: Bus) => {

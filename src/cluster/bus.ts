@@ -1,10 +1,14 @@
-import { Failure, fail, type ErrorCode, type FailureDetails } from "../contract/core/errors.ts"
+import { Failure, fail, type FailureDetails } from "../contract/core/errors.ts"
 import type { Clock } from "../std/clock.ts"
+import type { Log } from "../observability/log.ts"
+import type { Metrics } from "../observability/metrics.ts"
+import { append } from "../std/multi-map.ts"
+import { SweepWhileAny } from "../std/sweep-while-any.ts"
+import type { BusMessage, Outgoing } from "./bus-messages.ts"
 import type { RedisKeys } from "./keys.ts"
 import type { Redis } from "./redis.ts"
 import { replicationOf } from "./replication.ts"
-import { append } from "../std/multi-map.ts"
-import { SweepWhileAny } from "../std/sweep-while-any.ts"
+import { SocketRoad, type SocketRoadOptions } from "./socket-road.ts"
 
 /** The other worker is not there, or not any longer: nothing can be said about what it did. */
 export class WorkerGone extends Error {
@@ -33,22 +37,6 @@ export class NotHandled extends Failure {
 /** Answers a request. The id is the asker's; the same id may come again. */
 export type Handler = (body: never, from: string, id: string, timeoutMs: number) => Promise<unknown>
 
-type Wire =
-  | ["ask", id: string, from: string, kind: string, timeoutMs: number, body: unknown]
-  | ["answer", id: string, body: unknown]
-  /** An unknown request is refused as `internal` without a mark; a refusal of its handler is marked. */
-  | ["refusal", id: string, code: ErrorCode, details: FailureDetails, isHandled?: true]
-  | ["moved", id: string]
-  | ["notice", from: string, kind: string, body: unknown]
-
-interface Outgoing {
-  readonly message: Wire
-  /** What to do about a notice that was not sent. */
-  readonly unsent?: (() => void) | undefined
-  /** Monotonic milliseconds after which nobody waits for it. */
-  readonly until: number
-}
-
 /** Milliseconds: longer than anybody waits for an answer; between two attempts to send one. */
 const answerTimeoutMs = 5_000
 const resendAfterMs = 100
@@ -62,6 +50,9 @@ interface Pending {
   readonly reject: (error: Error) => void
 }
 
+/** What the road beside Redis needs; without it all messages go through Redis. */
+export type SocketsOfBus = Pick<SocketRoadOptions, "sockets" | "bounds" | "isDead">
+
 export interface BusOptions {
   readonly redis: Redis
   readonly keys: RedisKeys
@@ -69,13 +60,17 @@ export interface BusOptions {
   readonly clock: Clock
   readonly maxPending: number
   readonly trouble: (error: unknown) => void
+  readonly sockets?: SocketsOfBus | undefined
+  readonly log: Log
+  readonly metrics: Pick<Metrics, "bus">
   /** What an asker is told when a handler throws something else than a refusal. */
   readonly refusalOf: (error: unknown) => Failure
 }
 
 /**
- * Messages between workers. Each has one inbox stream: requests come in there, and so do the answers to its own. A message
- * may arrive twice or never; requests carry ids, and every request ends: answered, refused, moved, gone or timed out.
+ * Messages between workers. Each has one inbox stream in Redis: requests come in there, and so do the answers to its own.
+ * Workers of one host have a shorter road beside it (socket-road.ts). A message may arrive twice or never; requests carry ids, and
+ * every request ends: answered, refused, moved, gone or timed out.
  */
 export class Bus {
   readonly #options: BusOptions
@@ -86,10 +81,25 @@ export class Bus {
   #pendingCount = 0
   readonly #outgoing = new Map<string, Outgoing[]>()
   readonly #sweeper: SweepWhileAny
+  readonly road: SocketRoad | undefined
   #ids = 0
 
   constructor(options: BusOptions) {
     this.#options = options
+    const { sockets, self, clock, trouble, log, metrics } = options
+    this.road =
+      sockets &&
+      new SocketRoad({
+        ...sockets,
+        self,
+        clock,
+        trouble,
+        log,
+        metrics,
+        take: message => this.#take(message),
+        append: (worker, outgoing) => this.#append(worker, outgoing),
+        returned: (worker, outgoing) => this.#unsent(worker, outgoing),
+      })
     this.#sweeper = new SweepWhileAny(options.clock, sweepEveryMs, () => this.#sweep())
   }
 
@@ -115,6 +125,7 @@ export class Bus {
 
   /** Makes the inbox; before that nobody can send to this worker. @returns the position to read from */
   async open(): Promise<string> {
+    await this.road?.open()
     const id = await this.#options.redis.xadd(this.#inboxOf(this.#options.self), "*", "m", "[]")
     return id!
   }
@@ -151,8 +162,12 @@ export class Bus {
 
   /** One entry of the inbox. */
   receive(fields: readonly string[]): void {
-    for (let i = 1; i < fields.length; i += 2)
-      for (const message of JSON.parse(fields[i]!) as Wire[]) this.#take(message)
+    for (let i = 1; i < fields.length; i += 2) {
+      const messages = JSON.parse(fields[i]!) as BusMessage[]
+      const [first] = messages
+      if (first?.[0] === "batch" && this.road && !this.road.arrive(first[1], first[2])) continue
+      for (const message of messages) this.#take(message)
+    }
   }
 
   /** A worker was declared dead: what was asked of it will not be answered. */
@@ -161,6 +176,7 @@ export class Bus {
       pending => pending.worker === worker,
       () => new WorkerGone(worker, { diedMeanwhile: true }),
     )
+    this.road?.forget(worker)
   }
 
   /** Redis may have lost what was asked, or its answer: those who wait are to ask again, under the same id. */
@@ -172,11 +188,12 @@ export class Bus {
   }
 
   close(): void {
+    this.road?.close()
     this.doubt()
     this.#sweeper.stop()
   }
 
-  #take(message: Wire): void {
+  #take(message: BusMessage): void {
     switch (message[0]) {
       case "ask": {
         const [, id, from, kind, timeoutMs, body] = message
@@ -193,6 +210,7 @@ export class Bus {
         return this.#settle(message[1])?.reject(new ShardMoved())
       case "notice":
         return this.#notices.get(message[2])?.(message[3] as never, message[1])
+      case "batch": // It was looked at with the entry that it stands in.
     }
   }
 
@@ -227,8 +245,8 @@ export class Bus {
     }
   }
 
-  /** All that goes to one worker in one turn of the loop is one entry. */
-  #send(worker: string, message: Wire, { until, unsent }: Partial<Omit<Outgoing, "message">> = {}): void {
+  /** All that goes to one worker in one turn of the loop is one entry, or one frame. */
+  #send(worker: string, message: BusMessage, { until, unsent }: Partial<Omit<Outgoing, "message">> = {}): void {
     const one = { message, until: until ?? this.#options.clock.monotonic() + answerTimeoutMs, unsent }
     const waiting = this.#outgoing.get(worker)
     if (waiting) {
@@ -239,14 +257,22 @@ export class Bus {
     this.#outgoing.set(worker, outgoing)
     this.#options.clock.soon(() => {
       this.#outgoing.delete(worker)
-      const messages = JSON.stringify(outgoing.map(({ message }) => message))
-      this.#options.redis.xadd(this.#inboxOf(worker), "NOMKSTREAM", "*", "m", messages).then(
-        id => {
-          if (id === null) this.#unsent(worker, outgoing)
-        },
-        (error: unknown) => this.#unsent(worker, outgoing, error),
-      )
+      if (!this.road?.carry(worker, outgoing)) this.#append(worker, outgoing)
     })
+  }
+
+  #append(worker: string, outgoing: readonly Outgoing[]): void {
+    const { redis, metrics } = this.#options
+    const mark = this.road?.mark(worker)
+    const messages = mark ? [mark] : []
+    for (const { message } of outgoing) messages.push(message)
+    metrics.bus.messages.redis.inc(outgoing.length)
+    redis.xadd(this.#inboxOf(worker), "NOMKSTREAM", "*", "m", JSON.stringify(messages)).then(
+      id => {
+        if (id === null) this.#unsent(worker, outgoing)
+      },
+      (error: unknown) => this.#unsent(worker, outgoing, error),
+    )
   }
 
   #inboxOf(worker: string): string {

@@ -302,7 +302,18 @@ function busMetrics(declare: Declare) {
       "Time from asking another worker to its answer",
       [0.000_5, 0.001, 0.002_5, 0.01, 0.05, 0.25, 1, 5],
     ),
-    tells: declare.counter("starling_bus_tells_total", "Tells appended to another worker's inbox"),
+    tells: declare.counter("starling_bus_tells_total", "Tells sent to another worker"),
+    messages: declare.counters(
+      "starling_bus_messages_total",
+      "Asks, answers and notices sent to other workers: through a `socket` of the same host, or through `redis`",
+      "road",
+      ["socket", "redis"],
+    ),
+    sockets: declare.gauge("starling_bus_sockets", "Workers of the same host that are reached through a socket"),
+    socketsLost: declare.counter(
+      "starling_bus_sockets_lost_total",
+      "Sockets to workers of the same host that ended while messages went through them, with their worker or before it",
+    ),
     pending: declare.gauge("starling_bus_pending_asks", "Asks waiting for an answer"),
   }
 }

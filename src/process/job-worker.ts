@@ -13,6 +13,7 @@ import type { Metrics } from "../observability/metrics.ts"
 import { homeReplicationId } from "../cluster/replication.ts"
 import { openLocalBlobs } from "../storage/core/blobs.ts"
 import { OutlineLoads } from "../storage/communities/outline-loads.ts"
+import { unixSocketsIn } from "../cluster/unix-sockets.ts"
 import { openStorage } from "../storage/storage.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
 import { consumeJobs } from "../workers/consumer.ts"
@@ -30,6 +31,7 @@ export interface JobWorkerOptions {
   databaseUrl: string
   redisUrl: string
   redisPrefix: string
+  socketFolder?: string | undefined
   log: Log
   metrics: Metrics
   /** This incarnation is over: it must be stopped. */
@@ -69,6 +71,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     self,
     predecessor: options.predecessor,
     connect: connector(redisUrl, self.id),
+    sockets: unixSocketsIn(options.socketFolder, self.id, topology.bus.sockets.maxUntaken),
     keys: redisKeys(redisPrefix, origin, lineage.name),
     storage,
     lineage,

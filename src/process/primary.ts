@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import cluster from "node:cluster"
 import { once } from "node:events"
+import { rm } from "node:fs/promises"
 import { createServer, type AddressInfo } from "node:net"
 import { hostname } from "node:os"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -13,6 +14,7 @@ import type { Metrics } from "../observability/metrics.ts"
 import { Ending, watchRestarts, watchSignals, type Reason } from "./primary/ending.ts"
 import { DeadWorkers } from "./primary/dead-workers.ts"
 import { Processes, type Role } from "./primary/processes.ts"
+import { makeSocketFolder } from "../cluster/unix-sockets.ts"
 import { say } from "./primary/say.ts"
 import { secretKeyOf } from "./primary/secret-key.ts"
 import { checkRedis, connectRedis, retryWhileStarting, hostsOf, startServices } from "./primary/services.ts"
@@ -110,6 +112,8 @@ async function start(
   const deadWorkers = new DeadWorkers(storage, redis, log)
   await deadWorkers.declareFormerDead(host, topology.membership.renewEveryMs)
 
+  const socketFolder = await socketFolderFor(options)
+  if (socketFolder !== undefined) stops.push(() => rm(socketFolder, { recursive: true, force: true }))
   const processes = new Processes({
     ...options,
     config,
@@ -117,7 +121,7 @@ async function start(
     redisUrl,
     secretKey,
     host,
-    port,
+    listen: { port, socketFolder },
     deadWorkers,
     ending,
   })
@@ -131,6 +135,15 @@ async function start(
     await migrate(databaseUrl)
     await processes.replaceAll()
   }
+}
+
+/** Without it the workers of this host talk through Redis, as hosts do. */
+async function socketFolderFor({ topology, log }: PrimaryOptions): Promise<string | undefined> {
+  if (!topology.processes.unixSockets) return undefined
+  return makeSocketFolder().catch((error: unknown) => {
+    log.warn({ err: error }, "no folder for sockets; the workers of this host talk through Redis")
+    return undefined
+  })
 }
 
 /**

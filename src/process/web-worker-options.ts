@@ -15,8 +15,13 @@ export interface WebWorkerOptions {
   redisPrefix: string
   /** 32 bytes in hex. */
   secretKey: string
-  /** Other workers may listen on the same port. */
-  listen: { readonly host: string; readonly port: number }
+  listen: {
+    readonly host: string
+    /** Other workers may listen on it, too. */
+    readonly port: number
+    /** For the other workers of the host; without it they talk through Redis. */
+    readonly socketFolder?: string | undefined
+  }
   log: Log
   metrics: Metrics
   /** The incarnation is over: declared dead, or its log is gone. */

@@ -4,6 +4,7 @@ import { createActorParts, hostActors } from "../actors/host-actors.ts"
 import { PresenceLookup } from "../actors/social/presence-lookup.ts"
 import { createAdmission } from "../cluster/admission.ts"
 import { connector } from "../cluster/redis.ts"
+import { unixSocketsIn } from "../cluster/unix-sockets.ts"
 import { iceServersFor } from "../domain/voice/voice.ts"
 import type { Gateway } from "../gateway/gateway.ts"
 import { createTextJudge } from "../integrations/text-judge.ts"
@@ -99,6 +100,7 @@ const join = (options: WebWorkerOptions, { admission, sessions, keys, lineage, s
     self: options.self,
     predecessor: options.predecessor,
     connect: connector(options.redisUrl, options.self.id),
+    sockets: unixSocketsIn(options.listen.socketFolder, options.self.id, options.topology.bus.sockets.maxUntaken),
     otherConnections: [admission, sessions],
     keys,
     storage,

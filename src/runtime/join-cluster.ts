@@ -5,6 +5,7 @@ import { Directory, type ShardOwner } from "../cluster/directory.ts"
 import type { RedisKeys } from "../cluster/keys.ts"
 import { Membership, type Member } from "../cluster/members.ts"
 import type { Connect, Purpose, Redis } from "../cluster/redis.ts"
+import type { Sockets } from "../cluster/socket-road.ts"
 import { agreeOnReplication, onNewReplication } from "../cluster/replication.ts"
 import { WorkerStreams } from "../cluster/worker-streams.ts"
 import { fail, unavailable } from "../contract/core/errors.ts"
@@ -27,7 +28,11 @@ import { Signals } from "./signals.ts"
 export interface RuntimeTopology {
   readonly membership: { readonly renewEveryMs: number; readonly serveForMs: number; readonly deadAfterMs: number }
   readonly handover: { readonly shardsAtATime: number; readonly rebalanceEveryMs: number }
-  readonly bus: { readonly askTimeoutMs: number; readonly maxPendingAsks: number }
+  readonly bus: {
+    readonly askTimeoutMs: number
+    readonly maxPendingAsks: number
+    readonly sockets: { readonly maxUntaken: number; readonly stuckAfterMs: number }
+  }
   readonly actors: {
     readonly mailbox: number
     readonly homes: number
@@ -61,6 +66,8 @@ export interface ClusterOptions {
   /** The incarnation that serves in the same slot until this one does; it hands over and ends by itself. */
   readonly predecessor?: string | undefined
   readonly connect: Connect
+  /** The short road between workers of one host; without it they use Redis. */
+  readonly sockets?: Sockets | undefined
   /** Connections of this process to the same Redis that the cluster does not use itself. */
   readonly otherConnections?: readonly Redis[]
   readonly keys: RedisKeys
@@ -147,7 +154,11 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
 
   const signals = new Signals<ClusterSignals>()
   const shards = new Map<number, Shard>()
-  const bus = openBus(options, connections.bus, trouble("bus"))
+  const bus: Bus = openBus(options, {
+    redis: connections.bus,
+    trouble: trouble("bus"),
+    isDead: worker => membership.isDead(worker),
+  })
   const logs: DeliveryLogs = new DeliveryLogs(connections.log, connections.replay, options.keys, {
     worker: self.id,
     take: run => streams.takeOwn(run),
@@ -173,11 +184,16 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
     metrics,
   })
   metrics.bus.pending.from(() => bus.pending)
+  metrics.bus.sockets.from(() => bus.road?.count ?? 0)
   metrics.log.memoryBytes.from(() => streams.memoryBytes)
   signals.on("death", worker => {
     bus.forget(worker)
     dead.note(worker)
   })
+  const meetNeighbours = () => {
+    for (const { id, host } of membership.members()) if (host === self.host && id !== self.id) bus.road?.meet(id)
+  }
+  signals.on("membersChanged", meetNeighbours)
   bus.onNotice<ShardOwner[]>("owners", rows => {
     directory.learn(rows)
     signals.emit("ownersChanged", rows)
@@ -217,6 +233,7 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
       onNewReplication(connections.bus, () => bus.doubt())
       onNewReplication(connections.log, () => signals.emit("failover"))
       await membership.start()
+      meetNeighbours()
       lineageWatch?.start()
       watching = clock.every(1_000, () => {
         const at = logs.at(self.id)
@@ -243,7 +260,18 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
   }
 }
 
-function openBus({ keys, self, topology, clock, log }: ClusterOptions, redis: Redis, trouble: (e: unknown) => void) {
+function openBus(
+  { keys, self, sockets, topology, clock, log, metrics }: ClusterOptions,
+  {
+    redis,
+    trouble,
+    isDead,
+  }: {
+    readonly redis: Redis
+    readonly trouble: (error: unknown) => void
+    readonly isDead: (worker: string) => boolean
+  },
+): Bus {
   return new Bus({
     redis,
     keys,
@@ -251,6 +279,9 @@ function openBus({ keys, self, topology, clock, log }: ClusterOptions, redis: Re
     clock,
     maxPending: topology.bus.maxPendingAsks,
     trouble,
+    sockets: sockets && { sockets, bounds: topology.bus.sockets, isDead },
+    log,
+    metrics,
     refusalOf: error => {
       if (isDatabaseUnavailable(error)) return unavailable("database", 1, { cause: error })
       if (isRedisUnavailable(error)) return unavailable("redis", 1, { cause: error })

@@ -32,6 +32,8 @@ export interface BootOptions {
   unbalanced?: boolean
   /** Workers that do not renew their lease are soon taken for dead, as in earnest. Otherwise one that is only slow is not. */
   mortal?: boolean
+  /** The folder of the host's sockets, another one for another host, or none. */
+  socketFolder?: string | undefined
 }
 
 export interface Worker extends WebWorker, Endpoint {
@@ -135,7 +137,11 @@ export class Cluster {
       redisUrl: services.redisUrl ?? this.redisUrl,
       redisPrefix: this.redisPrefix,
       secretKey,
-      listen: { host: "127.0.0.1", port: 0 },
+      listen: {
+        host: "127.0.0.1",
+        port: 0,
+        socketFolder: "socketFolder" in services ? services.socketFolder : this.dataDir,
+      },
       log: this.#log(`web-${slot}`),
       metrics,
       onOver: why => {
@@ -198,6 +204,7 @@ export class Cluster {
       databaseUrl: this.databaseUrl,
       redisUrl: this.redisUrl,
       redisPrefix: this.redisPrefix,
+      socketFolder: this.dataDir,
       log: this.#log(`job-${slot}`),
       metrics,
       onOver: why => this.errors.push(`job worker over: ${why}`),

@@ -340,6 +340,7 @@ test("a process whose primary has not migrated: it says so and ends", options, a
       redisUrl: redis.url,
       redisPrefix,
       secretKey: "",
+      socketFolder: undefined,
       port: 0,
     }
     child.send(order)

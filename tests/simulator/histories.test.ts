@@ -11,7 +11,7 @@ const seed = Number(process.env["SIMULATOR_SEED"] ?? 1)
 const runs = Number(process.env["SIMULATOR_RUNS"] ?? 400)
 
 test(
-  `HOST2, HOST3, OUT1, ALIVE2, ALIVE3, P1, P2, P3, P5, P6, P7, P8, P12, P13, P15, P18: ${runs} simulated histories break no promise`,
+  `BUS1, BUS2, BUS3, HOST2, HOST3, OUT1, ALIVE2, ALIVE3, P1, P2, P3, P5, P6, P7, P8, P12, P13, P15, P18: ${runs} simulated histories break no promise`,
   { timeout: 300_000 },
   async () => {
     const found = await search({ seed, runs, shrink: true })
@@ -23,8 +23,16 @@ test(
     expect(found.runs).toBe(runs)
     // What was meant to happen did.
     const actions =
-      "kill,kill all,pause,drain,start,cut,slow path,pause redis,pause store,skew,slow,break off,edit,delete,join,leave,logout,create server,delete server"
-    const effects = ["acknowledged", "deliveries", "resumes", "sessions refused", "deaths declared by the primary"]
+      "kill,kill all,pause,drain,start,cut,slow path,break sockets,pause redis,pause store,skew,slow,break off,edit,delete,join,leave,logout,create server,delete server"
+    const effects = [
+      "acknowledged",
+      "deliveries",
+      "resumes",
+      "sessions refused",
+      "deaths declared by the primary",
+      "sockets broken",
+      "probes",
+    ]
     for (const what of [...effects, ...actions.split(",")])
       expect([what, found.counters.get(what) ?? 0]).toEqual([what, expect.toSatisfy((count: number) => count > 0)])
   },
@@ -165,6 +173,7 @@ test("the simulator runs the program's own actors, lanes, cluster and gateway, a
     "one-time-tokens",
     "job-queue",
     "embedded",
+    "unix-sockets",
   ].map(name => `src/cluster/${name}.ts`)
   // The simulated database keeps what it has committed.
   outside.push("src/cluster/lineage-notes.ts")

@@ -39,6 +39,8 @@ export type Action =
   | { readonly do: "drain"; readonly worker: number }
   | { readonly do: "start" }
   | { readonly do: "cut"; readonly worker: number; readonly path: PathName; readonly lastsMs: number }
+  /** Its sockets to other workers of its host, though all of them live. */
+  | { readonly do: "break sockets"; readonly worker: number }
   | {
       readonly do: "slow path"
       readonly worker: number
@@ -123,6 +125,7 @@ const actions: fc.WeightedArbitrary<Action>[] = [
       lastsMs,
     }),
   },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("break sockets" as const), worker: small }) },
   {
     weight: 2,
     arbitrary: fc.record({

@@ -11,6 +11,7 @@ import { redisKeys } from "../../src/cluster/keys.ts"
 import type { Member } from "../../src/cluster/members.ts"
 import type { JobQueue } from "../../src/cluster/job-queue.ts"
 import type { Connect, Redis } from "../../src/cluster/redis.ts"
+import type { Sockets } from "../../src/cluster/socket-road.ts"
 import { homeReplicationId } from "../../src/cluster/replication.ts"
 import type { AccessSession } from "../../src/cluster/tokens.ts"
 import type { Snowflake } from "../../src/contract/core/fields.ts"
@@ -42,6 +43,7 @@ export interface SimulatedWorkerOptions {
   readonly self: Member
   readonly timeline: Timeline
   readonly connect: Connect
+  readonly openSockets: () => Sockets | undefined
   readonly openRecords: () => Redis
   readonly openStorage: () => Storage
   readonly addJob: (key: string) => Promise<void>
@@ -58,6 +60,8 @@ export interface SimulatedWorkerOptions {
   readonly plant: ((parts: WorkerParts) => void) | undefined
   readonly log: Log
   readonly metrics: Metrics
+  /** It takes part from now on. */
+  readonly ready: () => void
   /** The process has ended, by itself or by a fault. */
   readonly ended: (why: string) => void
 }
@@ -125,6 +129,7 @@ export class SimulatedWorker implements Actor {
     const cluster = await joinCluster({
       self,
       connect: this.#options.connect,
+      sockets: this.#options.openSockets(),
       keys,
       storage,
       topology,
@@ -224,6 +229,7 @@ export class SimulatedWorker implements Actor {
     gateway.begin(cluster.streams.position)
     this.sockets.isListening = true
     this.isReady = true
+    this.#options.ready()
   }
 
   /** As after SIGTERM. */

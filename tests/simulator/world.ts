@@ -33,6 +33,8 @@ import type { Action, Plan } from "./plan.ts"
 import { directLink, SimulatedRedis, type Snapshot } from "./redis.ts"
 import { SimulatedStore } from "./store.ts"
 import { Timeline, type Actor } from "./timeline.ts"
+import { SimulatedHost } from "./host-sockets.ts"
+import { Probes } from "./probes.ts"
 import { RedisPath, storePath, NetworkPath } from "./network-paths.ts"
 import { SimulatedWorker, type WorkerParts } from "./worker.ts"
 import { ordinary } from "../kit/ordinary-session.ts"
@@ -47,7 +49,7 @@ const metrics = createMetrics()
 const topology = {
   membership: { renewEveryMs: 500, serveForMs: 1_500, deadAfterMs: 2_500 },
   handover: { shardsAtATime: 2, rebalanceEveryMs: 500 },
-  bus: { askTimeoutMs: 4_000, maxPendingAsks: 1_000 },
+  bus: { askTimeoutMs: 4_000, maxPendingAsks: 1_000, sockets: { maxUntaken: 20_000, stuckAfterMs: 2_000 } },
   actors: {
     mailbox: 200,
     homes: 100,
@@ -158,6 +160,9 @@ class World {
   readonly #revoked = new Set<Snowflake>()
   readonly #tokens = new Map<string, { user: PersonOf; session: Snowflake }>()
   readonly #direct: Redis
+  /** Those whose workers have sockets. */
+  readonly #hosts = new Map<string, SimulatedHost>()
+  readonly #probes: Probes
   #storePausedUntil = 0
   #incarnations = 0
   #contents = 0
@@ -171,6 +176,9 @@ class World {
     this.#plant = plant
     this.#timeline = new Timeline(plan.seed)
     this.#trace = line => trace(`${this.#timeline.now.toFixed(1).padStart(9)}  ${line}`)
+    this.#probes = new Probes(this.#timeline, this.#history)
+    if (plan.seed % 4 > 0)
+      for (const slot of [0, 1]) this.#hosts.set(this.#hostOf(slot), new SimulatedHost(this.#timeline))
     const clock = this.#timeline.clockOf(this.#network)
     this.#redis = new SimulatedRedis({ now: clock.now })
     this.#direct = this.#redis.connect(directLink()).redis
@@ -385,13 +393,20 @@ class World {
 
   // Workers.
 
+  /** One host without sockets, one with them, which is so in half of the histories, or two. */
+  #hostOf(slot: number): string {
+    return this.#plan.seed % 4 === 3 ? `h${slot % 2}` : "h"
+  }
+
   #spawn(slot: number): void {
     const timeline = this.#timeline
     const id = `w${slot}.${++this.#incarnations}`
     let pending = new Set<() => void>()
     const worker: SimulatedWorker = new SimulatedWorker({
-      self: { id, role: "web", host: "h", slot },
+      self: { id, role: "web", host: this.#hostOf(slot), slot },
       timeline,
+      openSockets: () => this.#hosts.get(this.#hostOf(slot))?.socketsOf(id, worker),
+      ready: () => this.#probes.begin(worker),
       connect: purpose => paths.redis.open(purpose),
       openRecords: () => paths.redis.open("records"),
       openStorage: () =>
@@ -437,6 +452,7 @@ class World {
       ended: why => {
         this.#trace(`${id} ended: ${why}`)
         paths.redis.processEnded()
+        this.#hosts.get(this.#hostOf(slot))?.processEnded(worker)
         this.#workers.splice(this.#workers.indexOf(worker), 1)
         for (const forget of pending) forget()
         pending = new Set()
@@ -858,6 +874,12 @@ class World {
         else if (paths) paths.store.cutUntil = Math.max(paths.store.cutUntil, timeline.now + action.lastsMs)
         return
       }
+      case "break sockets": {
+        const worker = this.#worker(action.worker)
+        if (!worker) return
+        for (const host of this.#hosts.values()) this.#history.count("sockets broken", host.breakOff(worker))
+        return
+      }
       case "slow path": {
         const paths = this.#pathsOf(action.worker)
         if (!paths) return
@@ -964,6 +986,8 @@ class World {
     const isNotified = () => [...misinformed(this.#history, { relationships: this.#relationships() })].length === 0
     await timeline.run(timeline.now + 10_000, isNotified)
     await this.#lookAtPresences()
+    // What was not reached of Redis in the end may be.
+    if (!this.#logsLost) this.#probes.noteLost(this.#workers)
   }
 
   /** A user with a session is there; a user without one is not, a window after the last one. */

@@ -11,6 +11,8 @@ export interface StartOrder {
   databaseUrl: string
   redisUrl: string
   redisPrefix: string
+  /** Where the workers of this host have their sockets; without it they talk through Redis. */
+  socketFolder: string | undefined
   /** See `secretKeyOf`. */
   secretKey: string
   port: number

@@ -46,7 +46,7 @@ function processes(fork: (attempt: number) => Worker) {
     redisUrl: "",
     secretKey: "",
     host: "here",
-    port: 0,
+    listen: { port: 0, socketFolder: undefined },
     deadWorkers: { declareDead: async () => true } as unknown as DeadWorkers,
     ending: new Ending(),
   })

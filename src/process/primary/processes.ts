@@ -1,14 +1,16 @@
 import cluster, { type Worker } from "node:cluster"
 import { randomBytes } from "node:crypto"
+import { rm } from "node:fs/promises"
 import type { ClusterConfig } from "../../../cluster.config.ts"
 import type { Member } from "../../cluster/members.ts"
+import { socketPath } from "../../cluster/unix-sockets.ts"
 import { webWorkersOf, type Config } from "../../config.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { Ending } from "./ending.ts"
 import type { DeadWorkers } from "./dead-workers.ts"
 import { afterDeath } from "./restarts.ts"
-import { redisPrefix, signOfLifeEveryMs, type Order, type Report } from "./orders.ts"
+import { redisPrefix, signOfLifeEveryMs, type Order, type Report, type StartOrder } from "./orders.ts"
 
 /** Without PostgreSQL or Redis nothing can be handed over: a drain would only wait. */
 const strandedDrain = 2_000
@@ -28,7 +30,8 @@ export interface ProcessesOptions {
   redisUrl: string
   secretKey: string
   host: string
-  port: number
+  /** Where the workers listen for clients, and for one another. */
+  listen: Pick<StartOrder, "port" | "socketFolder">
   deadWorkers: DeadWorkers
   ending: Ending
 }
@@ -180,10 +183,10 @@ export class Processes {
       process.silent = 0
       if (report.type === "here") {
         process.listens = true
-        const { config, databaseUrl, redisUrl, secretKey, port } = this.#options
+        const { config, databaseUrl, redisUrl, secretKey, listen } = this.#options
         const self: Member = { id, role: place.role, host, slot: place.slot }
         const services = { databaseUrl, redisUrl, redisPrefix, secretKey }
-        this.#tell(process, { type: "start", self, predecessor, config, ...services, port })
+        this.#tell(process, { type: "start", self, predecessor, config, ...services, ...listen })
       } else if (report.type === "ready") {
         process.readyAt = performance.now()
         log.info({ of: place.name, member: id, of_pid: worker.process.pid }, "process ready")
@@ -199,7 +202,10 @@ export class Processes {
 
   async #afterEnd(place: Place, process: Process, how: string): Promise<void> {
     const { log, deadWorkers, ending } = this.#options
+    const { socketFolder } = this.#options.listen
     const { id, readyAt } = process
+    // Who was killed could not remove it.
+    if (socketFolder !== undefined) rm(socketPath(socketFolder, id), { force: true }).catch(() => {})
     place.processes.delete(process)
     const lived = readyAt === undefined ? undefined : performance.now() - readyAt
     if (!this.#ending && !staying(place)) this.#fillAgain(place, { id, how, lived })
