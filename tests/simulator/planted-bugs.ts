@@ -225,6 +225,27 @@ export const plantedBugs: readonly PlantedBug[] = [
     promises: ["P6"],
   },
   {
+    name: "of two roads what comes late by one is taken, too",
+    plant: ({ cluster: { bus } }) => bus.road && replace(bus.road, "isNew", () => () => true),
+    promises: ["BUS1"],
+  },
+  {
+    name: "a socket does not wait for what is still on its way through Redis",
+    plant: ({ cluster: { bus } }) => bus.road && replace(bus.road, "isMarker", () => () => true),
+    promises: ["BUS2"],
+  },
+  {
+    name: "what a broken socket did not carry is forgotten",
+    plant: ({ cluster: { bus } }) => bus.road && replace(bus.road, "giveBack", () => () => {}),
+    promises: ["BUS2", "P5"],
+    seed: 6,
+  },
+  {
+    name: "a socket to a worker that is known to be dead stays open",
+    plant: ({ cluster: { bus } }) => bus.road && replace(bus.road, "forget", () => () => {}),
+    promises: ["BUS3"],
+  },
+  {
     name: "interest is not written down",
     plant: ({ actors: { interests } }) => replace(interests, "add", () => async () => {}),
     promises: ["P5", "P14"],
