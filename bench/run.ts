@@ -8,6 +8,7 @@ import { join, resolve } from "node:path"
 import { parseArgs, promisify } from "node:util"
 import { benchAccounts } from "./accounts/run.ts"
 import { maxRuns, readCount, readParts } from "./arguments.ts"
+import { benchBatch } from "./batch.ts"
 import { benchCompare } from "./compare.ts"
 import { benchCommunities } from "./communities/run.ts"
 import { benchDeliveries } from "./deliveries/run.ts"
@@ -38,6 +39,7 @@ const usage = `npm run bench -- [--only fanout,posts,idle,latency] [--runs 3] [-
 
 npm run bench -- compare A B  two commits beside each other; --against A: that one and this checkout
 
+npm run bench -- batch        what one batch of posts costs PostgreSQL, and forms of the outbox's row
 npm run bench -- scaling      the cost model and its simulation, see docs/operate/scaling.md
 npm run bench -- guarantees   what the guarantees cost, see docs/internals/guarantees.md
 npm run bench -- gateway      sizes of audiences, storms, idle sessions, latency under load
@@ -128,6 +130,7 @@ const say = (what: string) =>
 try {
   const [first, ...rest] = process.argv.slice(2)
   if (first === "compare" || first === "--against") await benchCompare(rest, say)
+  else if (first === "batch") await benchBatch(rest, say)
   else if (first === "scaling") await benchScaling(rest, build)
   else if (first === "guarantees") await benchGuarantees(rest)
   else if (first === "gateway") await benchGateway(rest, build, say)

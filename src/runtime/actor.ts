@@ -84,6 +84,11 @@ export interface Effects<Home, Reply> {
   readonly interest?: readonly string[]
   /** To the caller, after all of the above. */
   readonly reply: Reply
+  /**
+   * The reply in short, where there is one: what the outbox keeps for a request of another worker that is repeated to the
+   * next owner. Nobody but who asked is ever given it, so they say first that they understand it.
+   */
+  readonly keptReply?: Reply | undefined
 }
 
 /**

@@ -44,7 +44,17 @@ function laneOf(publisher: Publisher) {
     const home = new Home("1", shard, {}, 0)
     const writes = [insertThing({ thing })]
     return new Promise((resolve, reject) =>
-      queue.add({ shard, home, writes, items, requestId: undefined, reply: "mine", resolve, reject }),
+      queue.add({
+        shard,
+        home,
+        writes,
+        items,
+        requestId: undefined,
+        keptReply: undefined,
+        reply: "mine",
+        resolve,
+        reject,
+      }),
     )
   }
   return { queue, keep, batches }

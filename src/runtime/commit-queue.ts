@@ -19,6 +19,8 @@ export interface Decided {
   /** Named when another worker asked: the answer is kept with what was done. */
   readonly requestId: string | undefined
   readonly reply: unknown
+  /** The reply as the outbox keeps it. */
+  readonly keptReply: unknown
   readonly resolve: (reply: unknown) => void
   readonly reject: (error: Error) => void
 }
@@ -222,7 +224,7 @@ export class CommitQueue {
       let row = byShard.get(turn.shard)
       if (!row) byShard.set(turn.shard, (row = { items: [], answers: [] }))
       row.items.push(...turn.items)
-      if (turn.requestId !== undefined) row.answers.push([turn.requestId, turn.reply ?? null])
+      if (turn.requestId !== undefined) row.answers.push([turn.requestId, turn.keptReply ?? null])
     }
     const rows: Row[] = []
     const outbox: OutboxRow[] = []

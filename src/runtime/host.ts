@@ -379,6 +379,7 @@ export class Host {
         items: stored.map(publication => toItem(home.id, publication)),
         requestId: envelope.requestId,
         reply: effects.reply,
+        keptReply: effects.keptReply ?? effects.reply,
         resolve: isOver
           ? resolve
           : reply => {

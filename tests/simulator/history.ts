@@ -7,6 +7,8 @@ export interface Send {
   readonly author: Snowflake
   readonly content: string
   readonly invokedAt: number
+  /** It has no nonce, and its client asks once: only the workers repeat the request among themselves. */
+  readonly isOnce: boolean
   endedAt?: number
   id?: Snowflake
 }

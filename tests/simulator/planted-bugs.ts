@@ -1,4 +1,5 @@
-import { readRowBody } from "../../src/runtime/row.ts"
+import type { LaneCommits } from "../../src/runtime/commit-queue.ts"
+import { readRowBody, rowBody, type RowAnswer } from "../../src/runtime/row.ts"
 import type { Control } from "../../src/domain/core/control.ts"
 import { itemsOf, type LogItem } from "../../src/domain/core/log-entry.ts"
 import type { Span } from "../../src/gateway/state/log-spans.ts"
@@ -34,6 +35,16 @@ const withholdControls = (outbox: Outbox, type: Control["type"]) =>
   replace(outbox, "publish", publish => (rows, published, inEffect) => {
     const left = rows.map(row => ({ ...row, items: row.items.filter(item => item[0] !== "c" || item[3] !== type) }))
     publish(left, published, inEffect)
+  })
+
+/** What is kept of the answers of a batch is something else. */
+const changeAnswers = (lane: LaneCommits, change: (answers: readonly RowAnswer[]) => readonly RowAnswer[]) =>
+  replace(lane, "commit", commit => batch => {
+    const outbox = batch.outbox.map(row => {
+      const { items, answers } = readRowBody(row.body)
+      return { ...row, body: rowBody(items, change(answers)) }
+    })
+    return commit({ ...batch, outbox })
   })
 
 /** The same item under a row number that no other log has reached. */
@@ -94,6 +105,27 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: "a new owner does not publish what it inherits",
     plant: ({ actors: { outbox } }) => replace(outbox, "republish", () => async () => {}),
     promises: ["P5"],
+  },
+  {
+    name: "a next owner does not know what was answered",
+    plant: ({ actors: { lane } }) => changeAnswers(lane, () => []),
+    promises: ["P2"],
+    seed: 9,
+  },
+  {
+    name: "the answer that is kept names the message before",
+    plant({ actors: { lane } }) {
+      let before: unknown
+      changeAnswers(lane, answers =>
+        answers.map(([request, reply]): RowAnswer => {
+          const kept = before ?? reply
+          before = reply
+          return [request, kept]
+        }),
+      )
+    },
+    promises: ["P1", "P3"],
+    seed: 2,
   },
   {
     name: "a new owner forgets the last id of the one before",

@@ -148,7 +148,7 @@ const maxQuestions = 3
 export function moderating<Reply>(
   turn: TurnContext<ServerState, ChannelState>,
   judged: Judged,
-  said: () => HomeEffects & { readonly about?: Snowflake; readonly reply: Reply },
+  said: () => HomeEffects & { readonly about?: Snowflake; readonly reply: Reply; readonly keptReply?: Reply | undefined },
   refused: (refusal: Refusal) => Partial<HomeEffects> = () => ({}),
 ): Effects<ServerState, Reply | Held> | LookUpFirst {
   // Most servers have no rules.
@@ -163,8 +163,8 @@ export function moderating<Reply>(
   }
   // The message's id is made before those of what follows: a ban for it may delete the message with
   // the rest.
-  const { about = judged.edited, reply, ...parts } = said()
-  return { ...combine(parts, verdict && sanctioning(subject, verdict, about)), reply }
+  const { about = judged.edited, reply, keptReply, ...parts } = said()
+  return { ...combine(parts, verdict && sanctioning(subject, verdict, about)), reply, keptReply }
 }
 
 interface Sanction {

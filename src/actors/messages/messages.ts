@@ -50,9 +50,11 @@ export interface MessageCommands {
       nonce?: string | undefined
       /** Who asks understands `SentText`. A worker of the version before this one does not. */
       takesText?: true
+      /** Who asks understands `SentBefore`, too. */
+      takesName?: true
     } & Sent &
       Classified,
-  ): CreatedMessage | SentText | Held
+  ): CreatedMessage | SentText | SentBefore | Held
   /** Refuses a user who may not send files here. */
   requireUpload(input: { user: Snowflake }): { allowed: true }
 }
@@ -73,6 +75,15 @@ export type CreatedMessage = Message & { repeats?: true }
 /** A message that did not exist before, as its author is answered: JSON that is not to be made again. */
 export interface SentText {
   readonly text: string
+}
+
+/**
+ * A message that the same request made before, at an owner that has ended since. It is in PostgreSQL,
+ * and who asked looks it up, as after a repeated nonce.
+ */
+export interface SentBefore {
+  readonly sentBefore: Snowflake
+  readonly server_id: Snowflake | null
 }
 
 type Channel = Readonlied<ChannelState>
@@ -136,7 +147,7 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
       const text = input.content ?? ""
       const words = wordsOf({ content: text, embeds: input.embeds, attachments: files, poll: input.poll })
       const { classifiers, scores } = input
-      return moderating(
+      return moderating<CreatedMessage | SentText | SentBefore>(
         context,
         { author, caller: access.member, content: words, text, classified: { classifiers, scores } },
         () => {
@@ -161,6 +172,7 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
               texts && input.takesText
                 ? { text: texts.forAuthor }
                 : messageObject(state, { linkTo, now, reader: author.id }),
+            keptReply: input.takesName && { sentBefore: state.id, server_id: state.server_id },
           }
         },
         refusal => ({

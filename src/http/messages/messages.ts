@@ -1,12 +1,14 @@
 import { blocked, type Classified, type Held } from "../../actors/messages/automod-judging.ts"
 import { channelActor } from "../../actors/channel.ts"
-import type { CreatedMessage, SentText } from "../../actors/messages/messages.ts"
+import type { CreatedMessage, SentBefore, SentText } from "../../actors/messages/messages.ts"
+import type { Actor } from "../../domain/accounts/accounts.ts"
 import { fail } from "../../contract/core/errors.ts"
 import { success, type Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import type { Message, routes } from "../../contract/messages/messages.ts"
 import { ownUploads } from "./attachments.ts"
 import { actorOf, Encoded, type Handlers } from "../server/handlers.ts"
+import { messageObject, newMessage } from "../../domain/messages/messages.ts"
 import { History } from "../../views/history.ts"
 import { seenBy } from "../../views/message-views.ts"
 import type { Http, Uses } from "../shared/http.ts"
@@ -31,10 +33,18 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
     return (await seenBy(views, reader, [...found.values()]))[0]
   }
 
+  /** A message that was deleted before its author was answered, as a repeated nonce is answered. */
+  function emptied(channel_id: Snowflake, sent: SentBefore, author: Actor, nonce: string | undefined): Message {
+    const place = { channel_id, server_id: sent.server_id }
+    const now = views.clock()
+    const message = newMessage(place, author, { nonce }, [], { now, newId: () => sent.sentBefore })
+    return messageObject(message, { linkTo: views.linkTo, now, reader: author.id })
+  }
+
   return {
     async createMessage({ params, body, caller, idempotencyKey }) {
       const attachments = body.attachments && (await ownUploads(http, caller.user_id, body.attachments))
-      const sent = await judged<CreatedMessage | SentText>(classifiers, ({ classifiers, scores }) =>
+      const sent = await judged<CreatedMessage | SentText | SentBefore>(classifiers, ({ classifiers, scores }) =>
         ask(channelActor, params.channel_id, {
           type: "createMessage",
           author: actorOf(caller),
@@ -45,11 +55,17 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
           poll: body.poll,
           nonce: body.nonce ?? idempotencyKey,
           takesText: true,
+          takesName: true,
           classifiers,
           scores,
         }),
       )
       if ("text" in sent) return new Encoded<Message>(sent.text)
+      if ("sentBefore" in sent) {
+        const id = sent.sentBefore
+        const found = await looked(params.channel_id, id, caller.user_id)
+        return found ?? emptied(params.channel_id, sent, actorOf(caller), body.nonce ?? idempotencyKey)
+      }
       const { repeats, ...message } = sent
       // A repeated one may have been read, reacted to or deleted since.
       return repeats ? ((await looked(params.channel_id, message.id, caller.user_id)) ?? message) : message
