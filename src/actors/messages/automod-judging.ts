@@ -148,7 +148,11 @@ const maxQuestions = 3
 export function moderating<Reply>(
   turn: TurnContext<ServerState, ChannelState>,
   judged: Judged,
-  said: () => HomeEffects & { readonly about?: Snowflake; readonly reply: Reply; readonly keptReply?: Reply | undefined },
+  said: () => HomeEffects & {
+    readonly about?: Snowflake
+    readonly reply: Reply
+    readonly keptReply?: Reply | undefined
+  },
   refused: (refusal: Refusal) => Partial<HomeEffects> = () => ({}),
 ): Effects<ServerState, Reply | Held> | LookUpFirst {
   // Most servers have no rules.
