@@ -191,6 +191,35 @@ test.each<[wrong: unknown, why: RegExp]>([
   expect(problems({ CONFIG_FILE: file({ rate_limits: wrong }) }).join()).toMatch(why)
 })
 
+test("files are in a folder or in a bucket, and never in two places by mistake; no problem shows the secret", () => {
+  const url = "s3://id:hush%2Fhush@host:9000/files?tls=off"
+  const folder = { kind: "folder", path: "/data/files" }
+  const partsFolder = "/data/parts"
+  const filesOf = (more: Record<string, string>) => readConfig({ DATA_DIR: "/data", ...more }).files
+  expect(filesOf({})).toEqual({ place: folder, partsFolder, isRedirecting: false })
+  expect(filesOf({ FILES_DIR: "/mnt/files" }).place).toEqual({ kind: "folder", path: "/mnt/files" })
+  const bucket = { kind: "bucket", origin: "http://host:9000", path: "/files/", secretAccessKey: "hush/hush" }
+  expect(filesOf({ FILES_URL: url, FILES_REDIRECT: "on", FILES_FALLBACK_URL: "file:///data/files" })).toMatchObject({
+    place: bucket,
+    fallback: folder,
+    isRedirecting: true,
+  })
+  expect(filesOf({ FILES_FALLBACK_URL: url })).toMatchObject({ place: folder, fallback: bucket })
+  for (const wrong of [
+    { FILES_URL: "s3://id:hush@host" },
+    { FILES_URL: "https://id:hush@host/files" },
+    { FILES_URL: url, FILES_DIR: "/data/files" },
+    { FILES_URL: url, FILES_FALLBACK_URL: "s3://other:hush@host:9000/files?tls=off" },
+    { FILES_FALLBACK_URL: "file:///data/files", DATA_DIR: "/data" },
+    { FILES_FALLBACK_URL: "/data/hush" },
+    { FILES_REDIRECT: "on" },
+  ]) {
+    const [problem, ...others] = problems(wrong)
+    expect([problem, others]).toEqual([expect.stringMatching(/^FILES_(?:DIR|URL|FALLBACK_URL|REDIRECT): /), []])
+    expect(problem).not.toContain("hush")
+  }
+})
+
 test("limits that are no JSON are refused; the secret of the bypass is long and is not shown", () => {
   expect(problems({ STARLING_RATE_LIMITS: "off" })).toHaveLength(1)
   const [short] = problems({ STARLING_RATE_LIMIT_BYPASS_SECRET: "hunter2-hunter2-hunter2-hunter2" })

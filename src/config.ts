@@ -9,6 +9,7 @@ import { routes } from "./contract/contract.ts"
 import { labelOf } from "./contract/core/limits.ts"
 import type { Route } from "./contract/core/registry.ts"
 import { rateLimitsWith, type RateLimitOverride } from "./domain/core/rate-limits.ts"
+import { bucketPlace, filePlace, isSamePlace, PlaceProblem, type FilePlace } from "./domain/core/file-places.ts"
 import { isEmailAddress } from "./domain/accounts/email-addresses.ts"
 import { stemmedLanguages } from "./domain/messages/search-text.ts"
 import { isLoopback, isRedirectUri, oauthProviders, type OAuthProvider } from "./domain/accounts/oauth.ts"
@@ -58,6 +59,18 @@ const urls = (protocol: RegExp, expected: string) =>
       text => text.split(",").every(part => URL.canParse(part.trim()) && protocol.test(new URL(part.trim()).protocol)),
       expected,
     )
+
+/** The problem says nothing of what was written: it holds a secret. */
+const place = <Place>(read: (text: string) => Place) =>
+  z.string().transform((text, context) => {
+    try {
+      return read(text)
+    } catch (error) {
+      if (!(error instanceof PlaceProblem)) throw error
+      context.addIssue(error.message)
+      return z.NEVER
+    }
+  })
 
 // "*" is no origin: answers carry credentials.
 const origin = z
@@ -200,7 +213,28 @@ const environment = {
       .transform(path => resolve(path))
       .optional(),
     undefined,
-    "Directory of uploaded files. Default: `files` in DATA_DIR. Several hosts need one that all of them mount.",
+    "Directory of uploaded files. Default: `files` in DATA_DIR. Several hosts need one that all of them mount, or FILES_URL.",
+  ),
+  FILES_URL: {
+    ...setting(
+      place(bucketPlace).optional(),
+      undefined,
+      "Bucket of an S3-compatible object store for uploaded files, instead of FILES_DIR: `s3://KEY:SECRET@HOST[:PORT]/BUCKET[/PREFIX]`, with characters such as `/` in the secret percent-encoded. Parameters: `region` (default `us-east-1`), `tls=off` for plain HTTP, `style=host` for a bucket in the host name, `public=URL` if clients reach the store at another host.",
+    ),
+    secret: true as const,
+  },
+  FILES_FALLBACK_URL: {
+    ...setting(
+      place(filePlace).optional(),
+      undefined,
+      "Where files are read from that are not there, while they are moved: a bucket as in FILES_URL, or `file:///DIRECTORY`.",
+    ),
+    secret: true as const,
+  },
+  FILES_REDIRECT: setting(
+    flag,
+    "off",
+    "`on` answers downloads of attachments with a redirect to the object store, which clients then have to reach.",
   ),
   DATABASE_URL: {
     ...setting(
@@ -471,7 +505,13 @@ export interface Config {
   readonly workers?: number
   /** Absolute. */
   readonly dataDir: string
-  readonly filesDir: string
+  readonly files: {
+    readonly place: FilePlace
+    readonly fallback?: FilePlace
+    /** Of this host, for what is on its way to a bucket. */
+    readonly partsFolder: string
+    readonly isRedirecting: boolean
+  }
   readonly databaseUrl?: string
   readonly redisUrl?: string
   readonly secretKey?: string
@@ -556,6 +596,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       problems.push(`${variable(id)}: comes together with ${variable(secret)}`)
   }
 
+  const files = filesOf(here, problems)
+
   if (problems.length > 0) throw new ConfigError(problems)
   return Object.freeze({
     host: here.HOST,
@@ -565,7 +607,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     metricsPort: here.METRICS_PORT,
     ...(here.WORKERS !== undefined && { workers: here.WORKERS }),
     dataDir: here.DATA_DIR,
-    filesDir: here.FILES_DIR ?? join(here.DATA_DIR, "files"),
+    files: Object.freeze(files),
     ...(here.DATABASE_URL !== undefined && { databaseUrl: here.DATABASE_URL }),
     ...(here.REDIS_URL !== undefined && { redisUrl: here.REDIS_URL }),
     ...(here.SECRET_KEY !== undefined && { secretKey: here.SECRET_KEY }),
@@ -590,6 +632,22 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       Object.fromEntries(Object.entries(rules).map(([key, value]) => [key, freezeList(value)])),
     ) as Policy,
   })
+}
+
+function filesOf(here: Values<typeof environment>, problems: string[]): Config["files"] {
+  const { FILES_URL: bucket, FILES_FALLBACK_URL: fallback, FILES_DIR: folder, FILES_REDIRECT: isRedirecting } = here
+  // One that was refused is undefined; its folder is nothing that the operator meant.
+  const place = bucket ?? { kind: "folder" as const, path: folder ?? join(here.DATA_DIR ?? "", "files") }
+  if (bucket && folder !== undefined)
+    problems.push("FILES_DIR: comes instead of FILES_URL; what is there still is named by FILES_FALLBACK_URL")
+  if (isRedirecting && !bucket) problems.push("FILES_REDIRECT: needs FILES_URL, where clients are sent")
+  if (fallback && isSamePlace(place, fallback)) problems.push("FILES_FALLBACK_URL: is where the files are kept anyway")
+  return {
+    place,
+    ...(fallback && { fallback }),
+    partsFolder: join(here.DATA_DIR ?? "", "parts"),
+    isRedirecting,
+  }
 }
 
 function variable(key: string): string {

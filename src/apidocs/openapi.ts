@@ -140,6 +140,7 @@ const headers = {
     schema: { type: "string", const: "true" },
   },
   "Retry-After": { description: "Seconds to wait, as an integer", schema: { type: "integer" } },
+  Location: { description: "Where the content is", schema: { type: "string" } },
   "Content-Range": { description: "`bytes <first>-<last>/<size of all>`", schema: { type: "string" } },
   "X-Next-Cursor": {
     description: "The `cursor` of the next page. The last page has none",
@@ -303,6 +304,14 @@ const partial = (types: readonly string[]): [string, Response][] => [
       description: "The requested range",
       headers: { ...countedHeaders, ...headerRefs(["Content-Range", ...contentHeaders]) },
       content: Object.fromEntries(types.map(type => [type, {}])),
+    },
+  ],
+  [
+    "307",
+    {
+      description:
+        "An object store has these bytes, at an address that holds for a minute. Send `Range`, not `Authorization`",
+      headers: { ...countedHeaders, ...headerRefs(["Location"]) },
     },
   ],
   [

@@ -7,6 +7,14 @@ test("all is well when every check returns", async () => {
   expect(await health.ready()).toEqual({ ok: true, checks: { postgres: "ok", redis: "ok" } })
 })
 
+test("what is advisory is told and does not decide", async () => {
+  const fails = () => {
+    throw new Error("gone")
+  }
+  const health = createHealth({ postgres: () => {}, files: fails }, { advisory: new Set(["files"]) })
+  expect(await health.ready()).toEqual({ ok: true, checks: { postgres: "ok", files: "gone" } })
+})
+
 test("checks that throw, reject or hang are named, and the answer comes within the timeout", async () => {
   const health = createHealth(
     {

@@ -8,11 +8,15 @@ export interface Readiness {
 /**
  * Asks every check at once; a check is well when it returns, ill when it throws or takes longer
  * than `timeoutMs`. Callers within `cacheMs` of an answer share it, so a probe costs the same
- * however many send it.
+ * however many send it. What is `advisory` is told and does not decide.
  */
 export function createHealth(
   checks: Record<string, () => Promise<void> | void>,
-  { timeoutMs = 1000, cacheMs = 500 }: { timeoutMs?: number; cacheMs?: number } = {},
+  {
+    timeoutMs = 1000,
+    cacheMs = 500,
+    advisory = new Set(),
+  }: { timeoutMs?: number; cacheMs?: number; advisory?: ReadonlySet<string> } = {},
 ) {
   let running: Promise<Readiness> | undefined
   let latest: { answer: Readiness; until: number } | undefined
@@ -21,7 +25,8 @@ export function createHealth(
     const results = await Promise.all(
       Object.entries(checks).map(async ([name, check]) => [name, await verdict(check, timeoutMs)] as const),
     )
-    const answer = { ok: results.every(([, result]) => result === "ok"), checks: Object.fromEntries(results) }
+    const ok = results.every(([name, result]) => result === "ok" || advisory.has(name))
+    const answer = { ok, checks: Object.fromEntries(results) }
     latest = { answer, until: performance.now() + cacheMs }
     running = undefined
     return answer

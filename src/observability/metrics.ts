@@ -42,6 +42,7 @@ export function createMetrics({ loopResolutionMs = 50, monitorLoop = monitorEven
     automod: automodMetrics(declare),
     jobs: jobsMetrics(declare),
     search: searchMetrics(declare),
+    files: filesMetrics(declare),
     /** Releases the event-loop monitor. */
     close: () => loop.stop(),
   }
@@ -409,6 +410,31 @@ function poolsMetrics(declare: Declare) {
       "Redis commands and connections that failed, by connection",
       ["connection"],
       { most: 10 },
+    ),
+  }
+}
+
+/** Requests to a bucket; files in a folder are not counted. */
+function filesMetrics(declare: Declare) {
+  return {
+    requests: declare.counters(
+      "starling_file_store_requests_total",
+      "Requests to the object store that has the files, by outcome. `repeated` are those that failed and were sent again",
+      "outcome",
+      ["done", "missing", "repeated", "refused", "failed"],
+    ),
+    seconds: declare.histogram(
+      "starling_file_store_request_duration_seconds",
+      "Time from a request to the object store to the head of its answer, with what was sent again",
+      [0.01, 0.05, 0.25, 1, 4],
+    ),
+    bytes: declare.counters("starling_file_store_bytes_total", "Bytes of files, by direction", "direction", [
+      "read",
+      "written",
+    ]),
+    troubles: declare.gauge(
+      "starling_file_store_troubled",
+      "Connections to an object store whose latest request was refused or failed: 0 is well",
     ),
   }
 }

@@ -11,7 +11,7 @@ import type { Config } from "../config.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { homeReplicationId } from "../cluster/replication.ts"
-import { openLocalBlobs } from "../storage/core/blobs.ts"
+import { openBlobs } from "../storage/core/open-blobs.ts"
 import { OutlineLoads } from "../storage/communities/outline-loads.ts"
 import { unixSocketsIn } from "../cluster/unix-sockets.ts"
 import { openStorage } from "../storage/storage.ts"
@@ -91,7 +91,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     publicUrl: config.publicUrl,
     log,
   })
-  const blobs = openLocalBlobs(config.filesDir)
+  const blobs = openBlobs(config.files, { log, metrics })
   const tools = {
     ask: cluster.ask,
     storage,
@@ -134,6 +134,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     await searchRows.close().catch(() => {})
     await cluster.stop()
     await queue.close().catch(trouble)
+    blobs.close()
     adding.disconnect()
     taking.disconnect()
     await storage.close()

@@ -14,7 +14,7 @@ import type { ClusterInside } from "../runtime/join-cluster.ts"
 import { beginLineage } from "../runtime/lineage-watch.ts"
 import { createSecrets } from "../integrations/secrets.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
-import { openLocalBlobs } from "../storage/core/blobs.ts"
+import { openBlobs } from "../storage/core/open-blobs.ts"
 import { openStorage } from "../storage/storage.ts"
 import type { WebWorkerOptions } from "./web-worker-options.ts"
 
@@ -38,6 +38,7 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
   const keys = redisKeys(options.redisPrefix, origin, lineage.name)
   const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now())
   const secrets = createSecrets(options.secretKey)
+  const blobs = openBlobs(config.files, { log, metrics })
   return {
     storage,
     admission,
@@ -45,13 +46,14 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
     keys,
     lineage,
     jobs,
-    blobs: openLocalBlobs(config.filesDir),
+    blobs,
     secrets,
     signedPath: (file: string, now: number) =>
       signedAttachmentPath(file, now, text => secrets.digest(text, "attachments")),
     /** Once nothing uses them any more. */
     async close() {
       await jobs.close().catch(() => {})
+      blobs.close()
       for (const connection of redis) connection.disconnect()
       await storage.close().catch(() => {})
     },

@@ -133,8 +133,11 @@ const healthOf = ({ connections, cluster }: WebParts, host: Pick<ShardHost, "che
       lineage: () => cluster.checkLineage(),
       publication: () => host.checkPublication(),
       shards: () => host.checkOwners(),
+      files: () => connections.blobs.check(),
     },
-    { timeoutMs: 1_000, cacheMs: 500 },
+    // Without files nearly everything can be served still: a balancer that took out every worker would
+    // end that, too.
+    { timeoutMs: 1_000, cacheMs: 500, advisory: new Set(["files"]) },
   )
 
 /** The refusal of every request while the service is in maintenance. */

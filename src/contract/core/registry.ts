@@ -83,7 +83,10 @@ export interface Route<
   readonly failsWithoutToken?: ErrorCode
   /** Content types of an answer that is not JSON: `reply` is `Content` then. */
   readonly produces: readonly string[] | undefined
-  /** Some of it is answered with 206, and what is known already with 304. */
+  /**
+   * Some of it is answered with 206, what is known already with 304, and with 307 where an object
+   * store has it.
+   */
   readonly takesRanges: boolean
   /** The header `X-Next-Cursor` says how to go on, where there is more. */
   readonly hasNextCursor: boolean
@@ -121,6 +124,8 @@ export interface Streamed {
     read(from: number, length: number): Promise<Uint8Array>
     close(): Promise<void>
   }>
+  /** Another address with the same bytes, where there is one: the client is sent there. */
+  readonly link?: () => Promise<string | undefined>
 }
 
 /** An answer that is not JSON. A handler may add headers of its own. */

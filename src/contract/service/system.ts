@@ -42,7 +42,7 @@ export const getReady = defineRoute({
   path: "/readyz",
   mount: "root",
   summary:
-    "Readiness check: PostgreSQL and Redis respond, every shard has had an owner since the worker started, and what it does is committed and published. Otherwise 503",
+    "Readiness check: PostgreSQL and Redis respond, every shard has had an owner since the worker started, and what it does is committed and published. Otherwise 503. `files` says whether files can be read and written, which decides nothing",
   tag: "Health",
   auth: "public",
   isGated: false,

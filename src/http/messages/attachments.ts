@@ -48,7 +48,23 @@ interface Attempt {
 type AttachmentNeeds = Http<"files" | "uploads"> & Uses<{ readonly blobs: Blobs }>
 
 function createKeep({ storage, integrations: { blobs }, clock, log }: AttachmentNeeds) {
-  /** The caller's file on the disk with its row, or nothing of it. */
+  /** A refused file goes at once. */
+  const remove = (key: string) =>
+    blobs
+      .delete(key)
+      .then(() => storage.files.forget([key]))
+      .catch((cause: unknown) => log.debug({ err: cause, key }, "a refused file is left to the sweep"))
+
+  /**
+   * A store that did not answer may write the file yet, even after it was told to delete it. So the
+   * note stays, and the sweep comes when that is over.
+   */
+  const leave = (key: string) =>
+    storage.files
+      .putOff(key, secondsAt(clock()))
+      .catch((cause: unknown) => log.debug({ err: cause, key }, "an unfinished file is left to a later sweep"))
+
+  /** The caller's file in the store with its row, or nothing of it. */
   return async function keep(
     user_id: Snowflake,
     given: StreamedFile,
@@ -65,8 +81,10 @@ function createKeep({ storage, integrations: { blobs }, clock, log }: Attachment
     const content = new Examined(given, declared, limit)
     // An upload may take hours, and its file must not be swept meanwhile.
     await storage.files.announce(key, secondsAt(clock()) + day)
+    let isStored = false
     try {
       await blobs.putPieces(key, content.pieces())
+      isStored = true
       const created_at = secondsAt(clock())
       const { size, hash, type: content_type } = content
       const row = { file, user_id, filename, content_type, size, hash, created_at, keep_until: created_at + day }
@@ -76,11 +94,9 @@ function createKeep({ storage, integrations: { blobs }, clock, log }: Attachment
       if (!isKept) throw unavailable("the upload took too long")
       return row
     } catch (error) {
-      if (!attempt.isUndecided)
-        await blobs
-          .delete(key)
-          .then(() => storage.files.forget([key]))
-          .catch((cause: unknown) => log.debug({ err: cause, key }, "a refused file is left to the sweep"))
+      const isUnanswered = !isStored && error instanceof Failure && error.code === "unavailable"
+      if (isUnanswered) await leave(key)
+      else if (!attempt.isUndecided) await remove(key)
       throw error
     }
   }
@@ -131,7 +147,8 @@ function createMayRead({ ask, storage }: Pick<AttachmentNeeds, "ask" | "storage"
 }
 
 export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
-  const { ask, storage, clock, log } = http
+  const { ask, storage, clock, log, integrations } = http
+  const { blobs } = integrations
   const keep = createKeep(http)
   const mayRead = createMayRead(http)
 
@@ -174,16 +191,25 @@ export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
       if (part === null) throw fail("range_not_satisfiable", { headers: { "Content-Range": `bytes */${found.size}` } })
       const { from, length } = part ?? { from: 0, length: found.size }
       const isSaved = query.download === true || !isShown(found.content_type)
+      const contentType = servedType(found.content_type)
+      const disposition = contentDisposition(isSaved ? "attachment" : "inline", found.filename)
+      const cacheControl = "private, max-age=3600"
       return {
-        contentType: servedType(found.content_type),
+        contentType,
         ...(part && { status: 206 }),
-        body: { size: length, open: () => openAt(http, found, from) },
+        body: {
+          size: length,
+          open: () => openAt(http, found, { from, length }),
+          ...(blobs.link && {
+            link: () => blobs.link!(uploadFile(filename), { contentType, disposition, cacheControl }),
+          }),
+        },
         headers: {
           ...harmless,
           "Accept-Ranges": "bytes",
           ...(part && { "Content-Range": `bytes ${from}-${from + length - 1}/${found.size}` }),
-          "Content-Disposition": contentDisposition(isSaved ? "attachment" : "inline", found.filename),
-          "Cache-Control": "private, max-age=3600",
+          "Content-Disposition": disposition,
+          "Cache-Control": cacheControl,
           ETag: etag,
         },
       } satisfies Content
@@ -285,17 +311,17 @@ class Examined {
 async function openAt(
   { integrations: { blobs }, log }: Pick<Http, "log"> & Uses<{ readonly blobs: Blobs }>,
   { file }: UploadState,
-  from: number,
+  { from, length }: { from: number; length: number },
 ) {
-  const opened = await blobs.open(uploadFile(file))
+  const opened = await blobs.open(uploadFile(file), { from, length })
   if (!opened) {
-    // It went between the row and here, or this host has another DATA_DIR than the one that took
+    // It went between the row and here, or this host keeps files elsewhere than the one that took
     // it.
     log.warn({ file }, "file of a row is missing")
     throw fail("file_not_found")
   }
   return {
-    read: (at: number, length: number) => opened.read(from + at, length),
+    read: (at: number, bytes: number) => opened.read(from + at, bytes),
     close: () => opened.close(),
   }
 }

@@ -109,13 +109,25 @@ export function createReplies({ downloads, streams }: DownloadLimits, log: Log, 
     })
   }
 
+  /** The address is for this client and this moment. */
+  function sendElsewhere(exchange: Exchange, address: string): void {
+    exchange.addHeaders({ Location: address, "Cache-Control": "no-store" })
+    exchange.reply(307, "text/plain", "")
+  }
+
   /**
    * One piece is in memory at a time. A client that reads too slowly, a piece or the whole file, is
    * cut off.
    */
-  const sendStreamed = (exchange: Exchange, content: Content, { size, open: openFile }: Streamed): Promise<void> =>
+  const sendStreamed = (
+    exchange: Exchange,
+    content: Content,
+    { size, open: openFile, link }: Streamed,
+  ): Promise<void> =>
     withBudget(exchange, maxPieceBytes, async () => {
       try {
+        const elsewhere = await link?.()
+        if (elsewhere !== undefined) return sendElsewhere(exchange, elsewhere)
         const file = await openFile()
         try {
           exchange.addHeaders(content.headers ?? {})

@@ -1,18 +1,50 @@
-import { mkdir, open, readFile, rename, rm, unlink, type FileHandle } from "node:fs/promises"
+import {
+  access,
+  constants,
+  mkdir,
+  open,
+  opendir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  unlink,
+  type FileHandle,
+} from "node:fs/promises"
 import { dirname, join } from "node:path"
 import type { Snowflake } from "../../contract/core/fields.ts"
 
 /** A file that is being read. The caller that opened it closes it. */
-interface OpenFile {
+export interface OpenFile {
+  /** Of the whole file. */
   readonly size: number
   /** So many bytes from there, fewer only at the end. */
   read(from: number, length: number): Promise<Buffer<ArrayBuffer>>
   close(): Promise<void>
 }
 
+/** The bytes of a file that somebody wants. */
+export interface Portion {
+  readonly from: number
+  readonly length: number
+}
+
+export interface StoredFile {
+  readonly key: string
+  readonly size: number
+}
+
+/** What a file is served as by somebody else. */
+export interface LinkOptions {
+  readonly contentType: string
+  readonly disposition: string
+  readonly cacheControl: string
+}
+
 /**
- * Files, by keys that are made here of ids. A store elsewhere, such as in S3, implements these five
- * functions.
+ * Files, by keys that are made here of ids: in a folder, see below, or in a bucket, see
+ * bucket-blobs.ts. Where a store does not do what it is asked for in time, all but the folder throw
+ * "unavailable".
  */
 export interface Blobs {
   /** Resolves once a crash of the machine would not lose it. A key is never used twice. */
@@ -23,9 +55,20 @@ export interface Blobs {
    */
   putPieces(key: string, pieces: AsyncIterable<Uint8Array>): Promise<void>
   get(key: string): Promise<Buffer<ArrayBuffer> | undefined>
-  open(key: string): Promise<OpenFile | undefined>
+  /** `portion`: what of it will be read, at most; absent: all. */
+  open(key: string, portion?: Portion): Promise<OpenFile | undefined>
   /** What is not there is done. A key that ends in `/` stands for everything below it. */
   delete(key: string): Promise<void>
+  /** Everything that is there, and what else lies about under names that are no keys. */
+  list(): AsyncIterable<StoredFile>
+  /** Throws while nothing can be read or written. */
+  check(): Promise<void>
+  /**
+   * An address at which anybody reads the file for a short time, without the program. Absent: there
+   * are none. Undefined: of this file.
+   */
+  link?(key: string, options: LinkOptions): Promise<string | undefined>
+  close(): void
 }
 
 /** A file of a server's. `file`: 32 hex digits that nobody chose. */
@@ -112,6 +155,31 @@ export function openLocalBlobs(folder: string): Blobs {
           if (codeOf(error) !== "ENOENT") throw error
         })
     },
+
+    list: () => filesBelow(folder, ""),
+
+    async check() {
+      // It is made with the first file.
+      await access(folder, constants.R_OK | constants.W_OK).catch((error: unknown) => {
+        if (codeOf(error) !== "ENOENT") throw error
+      })
+    },
+
+    close() {},
+  }
+}
+
+async function* filesBelow(folder: string, path: string): AsyncGenerator<StoredFile> {
+  const missing = (error: unknown) => {
+    if (codeOf(error) !== "ENOENT") throw error
+    return undefined
+  }
+  const entries = await opendir(join(folder, path)).catch(missing)
+  if (!entries) return
+  for await (const entry of entries) {
+    if (entry.isDirectory()) yield* filesBelow(folder, `${path}${entry.name}/`)
+    const found = entry.isFile() ? await stat(join(folder, path, entry.name)).catch(missing) : undefined
+    if (found) yield { key: path + entry.name, size: found.size }
   }
 }
 
