@@ -8,6 +8,7 @@ import { runningPostgres, startEmbeddedPostgres } from "../../storage/core/embed
 import { openStorage } from "../../storage/storage.ts"
 import { accessTokenCommands } from "./access-token-commands.ts"
 import { accountCommands } from "./account-commands.ts"
+import { fileCommands } from "./file-commands.ts"
 import { Misuse, Refusal, type Command, type Commands, type Options, type Saying } from "./saying.ts"
 import { secretKeyCommands } from "./secret-key-commands.ts"
 import { searchCommands } from "./search-commands.ts"
@@ -42,6 +43,9 @@ const usage = `npm run operator -- <command>
   access-token list
   search rebuild                         rebuilds the search index while servers run; if interrupted,
                                          it continues where it stopped
+  files move                             copies all files from FILES_FALLBACK_URL to where the configuration
+                                         keeps them, while servers run, and reads every byte back; if
+                                         interrupted, run it again
   secret-key forget                      if the key is lost and no server runs: the next server sets
                                          a new key, and users must set up their second factor again`
 
@@ -58,6 +62,7 @@ const commands: Commands = {
   ...accountCommands,
   ...accessTokenCommands,
   ...searchCommands,
+  ...fileCommands,
   ...secretKeyCommands,
 }
 
@@ -104,7 +109,15 @@ async function obey(words: readonly string[], env: Env, input: AsyncIterable<Buf
   })
   try {
     await storage.migrations.require()
-    const said = { storage, options, lists, flags, policy: config.policy, input: () => textOf(input) }
+    const said = {
+      storage,
+      options,
+      lists,
+      flags,
+      policy: config.policy,
+      files: config.files,
+      input: () => textOf(input),
+    }
     return await command.run({ ...said, given: positionals })
   } finally {
     await storage.close()

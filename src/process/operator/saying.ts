@@ -1,4 +1,4 @@
-import type { Policy } from "../../config.ts"
+import type { Config, Policy } from "../../config.ts"
 import { codePoints } from "../../contract/core/fields.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { UserRow } from "../../storage/accounts/users.ts"
@@ -20,6 +20,7 @@ export interface Saying {
   /** All of the standard input, for what is to stand in no list of processes and no shell's history. */
   readonly input: () => Promise<string>
   readonly policy: Policy
+  readonly files: Config["files"]
 }
 export interface Command {
   /** Names of what follows the command. */
