@@ -12,12 +12,14 @@ import {
   mkdirSync,
   readFileSync,
   readdirSync,
+  renameSync,
   rmSync,
   statSync,
   utimesSync,
   writeFileSync,
 } from "node:fs"
-import { delimiter, dirname, join } from "node:path"
+import { homedir } from "node:os"
+import { basename, delimiter, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 export const root = fileURLToPath(new URL("..", import.meta.url))
@@ -124,6 +126,38 @@ export async function installPackages(names, isThere) {
   return isThere()
 }
 
+/** Of the object store that tests run against. */
+const objectStore = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+
+/**
+ * Builds it with Go, once for each version and machine. That takes a core for three minutes: beside whatever else runs it takes
+ * what is left over. Answers its path; undefined where there is no Go.
+ */
+export async function buildObjectStore() {
+  const caches = process.env.XDG_CACHE_HOME || join(homedir(), ".cache")
+  const folder = join(caches, "starling", basename(objectStore))
+  const path = join(folder, "versitygw")
+  const isBuilt = () => isProgram(path)
+  if (isBuilt() || !isOnPath("go")) return isBuilt() ? path : undefined
+  mkdirSync(folder, { recursive: true })
+  await alone(
+    async () => {
+      if (isBuilt()) return
+      say("building the object store for the tests, in the background")
+      const env = { ...process.env, GOBIN: join(folder, "new"), GOFLAGS: "-p=1", GOMAXPROCS: "1" }
+      await run("nice", ["-n", "19", "go", "install", objectStore], {
+        env,
+        stdio: ["ignore", "ignore", "inherit"],
+        endsWithUs: true,
+      })
+      // Whole or not at all.
+      if (isProgram(join(folder, "new", "versitygw"))) renameSync(join(folder, "new", "versitygw"), path)
+    },
+    join(folder, "lock"),
+  )
+  return isBuilt() ? path : undefined
+}
+
 const built = at("dist", ".built")
 
 function buildIsCurrent() {
@@ -168,8 +202,7 @@ function filesBelow(folder) {
  * One preparation at a time. The holder dates its lock every second, so a lock that was left behind
  * is seen by its age.
  */
-async function alone(work) {
-  const lock = at(".data", "prepare.lock")
+async function alone(work, lock = at(".data", "prepare.lock")) {
   try {
     accessSync(root, constants.W_OK)
     mkdirSync(dirname(lock), { recursive: true })
@@ -215,9 +248,10 @@ function isLeftBehind(lock) {
  * Runs to the end and resolves with the exit code. Not the synchronous kind, which would stop the
  * lock's clock.
  */
-function run(command, args, options = {}) {
+function run(command, args, { endsWithUs = false, ...options } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"], ...options })
+    if (endsWithUs) process.once("exit", () => child.kill())
     child.on("error", cause => reject(new Unprepared(`${command} could not be started: ${cause.message}`)))
     child.on("close", (code, signal) => resolve(code ?? signal))
   })

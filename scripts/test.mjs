@@ -7,7 +7,7 @@ import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
-import { Unprepared, installPackages, isOnPath, prepare, root } from "./prepare.mjs"
+import { Unprepared, buildObjectStore, installPackages, isOnPath, prepare, root } from "./prepare.mjs"
 import { brokenOf, count, isWorthASecondLook, merged, reasonsOf } from "./test-results.mjs"
 
 const asked = process.argv.slice(2)
@@ -18,7 +18,11 @@ await prepare({ redis: !process.env.TEST_REDIS_URL, tools: true }).catch(error =
 })
 /** What some tests meet. Before the tests, as an installation takes a core for half a minute; where it cannot be had, they say so. */
 const companions = ["chromium", "faketime"]
-if (asked.length === 0) await installPackages(companions, () => companions.every(isOnPath))
+if (asked.length === 0) {
+  await installPackages(companions, () => companions.every(isOnPath))
+  // Meanwhile the tests run; those that need it wait for it, and say so if it cannot be built.
+  buildObjectStore().catch(() => {})
+}
 
 const folder = mkdtempSync(join(tmpdir(), "starling-results-"))
 const vitest = join(root, "node_modules", "vitest", "vitest.mjs")

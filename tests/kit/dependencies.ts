@@ -1,5 +1,5 @@
 /**
- * P11: what every route, the gateway and the health pages do while PostgreSQL or Redis is not as it should be. Through the
+ * P11: what every route, the gateway and the health pages do while PostgreSQL, Redis or the object store is not as it should be. Through the
  * program itself and services of its own. Times are bounded as `machineBounds` says.
  */
 import { setTimeout as sleep } from "node:timers/promises"
@@ -18,6 +18,7 @@ import { OAuthProviderServer } from "./oauth-provider.ts"
 import { apng, fileOf } from "./pictures.ts"
 import { clientAt, Person, type Listener, type Starling } from "./person.ts"
 import { startProcesses, type Processes } from "./processes.ts"
+import type { OwnObjectStore } from "./object-store.ts"
 import { ownPostgres, ownRedis, type OwnPostgres, type OwnRedis } from "./services.ts"
 import { expect } from "./test.ts"
 import { until } from "./until.ts"
@@ -33,7 +34,9 @@ export interface World {
   readonly program: Processes
   readonly postgres: OwnPostgres
   readonly redis: OwnRedis
-  readonly links: { readonly postgres: Link; readonly redis: Link }
+  /** Where it has the files; absent: a folder does. */
+  readonly objects: OwnObjectStore | undefined
+  readonly links: { readonly postgres: Link; readonly redis: Link; readonly objects?: Link }
   /** Knows everybody; nothing ever happens to it. */
   readonly provider: OAuthProviderServer
 }
@@ -1038,6 +1041,7 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
   searchServers: attempt({
     as: "ada",
     call: (on, _, signal) => on.searchServers({ query: "garden" }, { signal }),
+    mayBeBusy: true,
     same: true,
   }),
   pinMessage: attempt({
@@ -1212,7 +1216,7 @@ async function statusOf({ program }: World, path: string): Promise<number> {
   return answer.status
 }
 
-export async function start(small = 0): Promise<World> {
+export async function start(small = 0, objects?: OwnObjectStore): Promise<World> {
   const [postgres, redis, provider] = await Promise.all([
     ownPostgres({ small }),
     ownRedis(),
@@ -1222,7 +1226,11 @@ export async function start(small = 0): Promise<World> {
     const { hostname: host, port } = new URL(url)
     return openLink(name, () => ({ host, port: Number(port) }))
   }
-  const links = { postgres: await linkTo("postgres", postgres.url), redis: await linkTo("redis", redis.url) }
+  const links = {
+    postgres: await linkTo("postgres", postgres.url),
+    redis: await linkTo("redis", redis.url),
+    ...(objects && { objects: await linkTo("objects", `http://127.0.0.1:${objects.port}`) }),
+  }
   const through = (url: string, { port }: Link) => Object.assign(new URL(url), { port: String(port) }).href
   const program = await startProcesses({
     WORKERS: "2",
@@ -1230,9 +1238,10 @@ export async function start(small = 0): Promise<World> {
     REDIS_URL: through(redis.url, links.redis),
     STARLING_SESSIONS_PER_USER: "1000",
     STARLING_OAUTH_REDIRECT_URIS: comingBack,
+    ...(objects && { FILES_URL: objects.url("files", links.objects!.port) }),
     ...provider.config,
   })
-  return { program, postgres, redis, links, provider }
+  return { program, postgres, redis, objects, links, provider }
 }
 
 export async function end(world: World | undefined): Promise<void> {
@@ -1240,6 +1249,7 @@ export async function end(world: World | undefined): Promise<void> {
   await world.program.stop()
   await world.provider.close()
   for (const link of Object.values(world.links)) await link.close()
+  await world.objects?.close()
   await world.redis.close()
   await world.postgres.close()
 }
