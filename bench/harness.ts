@@ -129,18 +129,18 @@ export class Harness {
       parts: { node: [server.pid], ...this.#starlingParts },
       metricsUrl: server.metricsUrl,
       output: () => server.output(),
-      stop: this.#owned(() => server.stop()),
+      stop: this.owned(() => server.stop()),
     }
   }
 
   async startBare(name: BareName, args: string[], environment = {}): Promise<BareServer> {
     const server = await startBareServer(name, args, environment)
-    return { ...server, stop: this.#owned(() => server.stop()) }
+    return { ...server, stop: this.owned(() => server.stop()) }
   }
 
   startLoadGroup(): { loadGroup: LoadGroup; stop: () => Promise<void> } {
     const loadGroup = new LoadGroup()
-    return { loadGroup, stop: this.#owned(() => loadGroup.stop()) }
+    return { loadGroup, stop: this.owned(() => loadGroup.stop()) }
   }
 
   /** Ends whatever still runs, the latest first. */
@@ -148,7 +148,8 @@ export class Harness {
     return endAll(this.#stops)
   }
 
-  #owned(end: () => Promise<void>): () => Promise<void> {
+  /** What ends when the benchmark does, unless it is ended before. */
+  owned(end: () => Promise<void>): () => Promise<void> {
     const stop = () => {
       this.#stops.delete(stop)
       return end()

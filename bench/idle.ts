@@ -5,6 +5,7 @@
  * with as many topics.
  */
 import type { Harness } from "./harness.ts"
+import type { DialectName } from "./load/dialects.ts"
 import type { LoadGroup } from "./load/load-group.ts"
 import { cpuSince, processesOf, readCpu, readMemory } from "./processes.ts"
 import type { Parts } from "./processes.ts"
@@ -58,8 +59,7 @@ export async function benchIdle(harness: Harness, extent: Extent, say: (what: st
         return await grow(
           harness,
           { node: [bare.pid] },
-          url,
-          Array.from({ length: sockets }, () => null),
+          { url, tokens: Array.from({ length: sockets }, () => null), first: firstSessions },
           Math.min(bareRestSeconds, extent.restSeconds),
         )
       } finally {
@@ -69,7 +69,8 @@ export async function benchIdle(harness: Harness, extent: Extent, say: (what: st
     async starling() {
       const starling = await harness.startStarling(collecting)
       try {
-        return await grow(harness, starling.parts, starling.gatewayUrl, tokens, extent.restSeconds)
+        const connecting = { url: starling.gatewayUrl, tokens, first: firstSessions }
+        return await grow(harness, starling.parts, connecting, extent.restSeconds)
       } finally {
         await starling.stop()
       }
@@ -85,11 +86,19 @@ export async function benchIdle(harness: Harness, extent: Extent, say: (what: st
   }
 }
 
-async function grow(
+interface Growing {
+  readonly url: string
+  readonly tokens: (string | null)[]
+  /** How many of them are there before the first look. */
+  readonly first: number
+  readonly dialect?: DialectName
+}
+
+/** @param parts their Node processes, if any, as `node` */
+export async function grow(
   harness: Harness,
   parts: Parts,
-  url: string,
-  tokens: (string | null)[],
+  { url, tokens, first, dialect }: Growing,
   restSeconds: number,
 ): Promise<IdleRun> {
   const loadGroups: { loadGroup: LoadGroup; stop: () => Promise<void> }[] = []
@@ -97,17 +106,23 @@ async function grow(
     const clients = harness.startLoadGroup()
     loadGroups.push(clients)
     const addresses = [`127.0.0.${20 + loadGroups.length}`]
-    await clients.loadGroup.ask("connect", { url, tokens: some, addresses, maxConcurrent: 64 })
+    await clients.loadGroup.ask("connect", {
+      url,
+      tokens: some,
+      addresses,
+      maxConcurrent: 64,
+      ...(dialect && { dialect }),
+    })
   }
-  await connect(tokens.slice(0, firstSessions))
+  await connect(tokens.slice(0, first))
   const before = await memoryAtRest(parts, restSeconds)
 
   const cpuBefore = readCpu(parts)
   const from = performance.now()
-  for (let at = firstSessions; at < tokens.length; at += sessionsOfALoadGroup)
+  for (let at = first; at < tokens.length; at += sessionsOfALoadGroup)
     await connect(tokens.slice(at, at + sessionsOfALoadGroup))
   const connectSeconds = (performance.now() - from) / 1_000
-  const sessions = tokens.length - firstSessions
+  const sessions = tokens.length - first
   const connectCpu = scale(cpuSince(parts, cpuBefore), 1 / sessions)
   const after = await memoryAtRest(parts, restSeconds)
 
@@ -129,7 +144,7 @@ async function grow(
 export async function memoryAtRest(parts: Parts, restSeconds: number): Promise<Record<string, number>> {
   for (let second = 0; second < restSeconds; second++) {
     await pause(1)
-    for (const pid of processesOf(parts["node"]!)) process.kill(pid, "SIGWINCH")
+    for (const pid of processesOf(parts["node"] ?? [])) process.kill(pid, "SIGWINCH")
   }
   await pause(1)
   return readMemory(parts)

@@ -12,7 +12,7 @@ import { caption, ratioChart, table } from "./report.ts"
 import type { About, Line, Sided } from "./report.ts"
 import { Stop } from "./stop.ts"
 
-const root = join(import.meta.dirname, "..")
+export const root = join(import.meta.dirname, "..")
 
 export interface Occasion<E extends About["extent"]> {
   readonly sizes: Sizes

@@ -19,6 +19,7 @@ import { benchGateway } from "./gateway/run.ts"
 import { benchGuarantees } from "./guarantees.ts"
 import { benchHistory } from "./history/run.ts"
 import { benchLatency } from "./latency.ts"
+import { benchPeers } from "./peers/run.ts"
 import { authors, benchPosts } from "./posts.ts"
 import { benchReadState } from "./read-state/run.ts"
 import { record, show } from "./record.ts"
@@ -49,6 +50,7 @@ npm run bench -- history      what a page of history costs, hot and cold
 npm run bench -- read-state   acknowledgements, unread counts and receipts by stored messages and readers
 npm run bench -- search       searches among a million messages, and what the index costs
 npm run bench -- deliveries   to how many messages were delivered, by members; heartbeats
+npm run bench -- peers        the same work for other servers, in the same run
 npm run bench -- compression  what compressed frames cost, shared and per socket`
 
 const root = join(import.meta.dirname, "..")
@@ -140,6 +142,7 @@ try {
   else if (first === "communities") await benchCommunities(rest, build, say)
   else if (first === "history") await benchHistory(rest, build, say)
   else if (first === "search") await benchSearch(rest, build, say)
+  else if (first === "peers") await benchPeers(rest, build, say)
   else if (first === "compression") await benchCompression(rest)
   else await main()
 } catch (cause) {

@@ -18,12 +18,16 @@ const files = {
 export type BareName = keyof typeof files
 
 /** Starts a file of this folder in a process of its own. */
-export async function startBareServer(
-  name: BareName,
+export const startBareServer = (name: BareName, args: string[], environment: Record<string, string>) =>
+  startServerFile(files[name], args, environment)
+
+/** Starts a file that tells its port (`serve.ts`) in a process of its own. */
+export async function startServerFile(
+  file: URL,
   args: string[],
   environment: Record<string, string>,
 ): Promise<BareServer> {
-  const child = fork(files[name], args, {
+  const child = fork(file, args, {
     env: { ...process.env, NODE_ENV: "production", ...environment },
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   })

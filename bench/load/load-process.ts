@@ -8,8 +8,11 @@ import type { Backoff } from "../../client/backoff.ts"
 import { closeCodes } from "../../src/contract/core/gateway-codes.ts"
 import { Histogram } from "../statistics.ts"
 import type { LatencySummary } from "../statistics.ts"
+import type { DialectName } from "./dialects.ts"
 import { HttpConnection } from "./http-connection.ts"
 import { markedBody, MarkReader } from "./marked-posts.ts"
+import type { Around } from "./marked-posts.ts"
+import { NatsConnection } from "./nats-connection.ts"
 import { Session, SessionClosed, SessionRefused } from "./session.ts"
 import type { SessionOptions } from "./session.ts"
 
@@ -50,10 +53,12 @@ export interface Connecting {
   first?: number
   /** They come back when they lose their connection. */
   returns?: boolean
+  /** How another server than ours is spoken to. */
+  dialect?: DialectName
 }
 
 export interface Posting {
-  /** HTTP origin. */
+  /** HTTP origin, or `nats://`. */
   url: string
   /** HTTP origins that are sent every post too. */
   mirrors?: string[]
@@ -67,6 +72,10 @@ export interface Posting {
   run: string
   /** Characters that each post is longer. */
   padding?: number
+  /** What else each post says. */
+  around?: Around
+  /** Sessions may hear posts in different orders. */
+  mayDiffer?: boolean
   /**
    * By server: how many other groups of load clients hear a post and say so, and how many sessions
    * they have there.
@@ -200,7 +209,7 @@ export interface Commands {
   /** Posts one message and answers what the server answered. */
   answer: { input: { url: string; poster: Poster; run: string }; output: { body: string } }
   /** A post is in flight until every session has its frame. */
-  fanOut: { input: Posting; output: Throughput & { deliveries: number } }
+  fanOut: { input: Posting; output: Throughput & { deliveries: number; isOneOrder: boolean } }
   /** A post is in flight until it is answered. */
   posts: { input: Posting; output: Throughput }
   /** A sign-in is in flight until it is answered. */
@@ -258,7 +267,17 @@ const connect = (input: Connecting) => connectAll(input, false)
 const open = (input: Connecting) => connectAll(input, true)
 
 async function connectAll(
-  { url, tokens, addresses, maxConcurrent, kinds = [plainKind], servers = 1, first = 0, returns = false }: Connecting,
+  {
+    url,
+    tokens,
+    addresses,
+    maxConcurrent,
+    kinds = [plainKind],
+    servers = 1,
+    first = 0,
+    returns = false,
+    dialect,
+  }: Connecting,
   waits: boolean,
 ): Promise<{ seconds: number }> {
   const from = performance.now()
@@ -283,6 +302,7 @@ async function connectAll(
         compress: kind.compress,
         waits,
         keepsPlace: returns,
+        dialect,
         onFrame: frame => {
           slowDown(index, frame.length)
           watching?.look(index, frame)
@@ -443,7 +463,12 @@ async function withConnections<T>(
   }
 }
 
-async function post(connection: HttpConnection, { path, token }: Poster, body: string): Promise<Buffer> {
+type PostConnection = Pick<HttpConnection, "post" | "close">
+
+const openPosting = (origin: string): Promise<PostConnection> =>
+  origin.startsWith("nats:") ? NatsConnection.open(origin) : HttpConnection.open(origin)
+
+async function post(connection: PostConnection, { path, token }: Poster, body: string): Promise<Buffer> {
   const reply = await connection.post(path, token, body)
   if (reply.status !== 200) throw new Error(`POST ${path}: ${reply.status} ${reply.body.toString()}`)
   return reply.body
@@ -493,6 +518,8 @@ async function fanOut({
   seconds,
   run,
   padding = 0,
+  around,
+  mayDiffer = false,
   elsewhere = [],
 }: Posting): Promise<Commands["fanOut"]["output"]> {
   const latency = new Histogram()
@@ -511,16 +538,18 @@ async function fanOut({
     if (left === 0) everywhere[number]!()
     else if (left < 0) doubled++
   }
+  /** By session, of what it heard and in which order. */
+  const digests = new Int32Array(sessions.length)
   onHeardElsewhere = arrive
-  onMarked = (_session, number) => {
+  onMarked = (session, number) => {
     latency.record(performance.now() - sentAt[number]!)
     deliveries++
+    digests[session] = (Math.imul(digests[session]!, 31) + number + 1) | 0
     arrive(number)
   }
 
   const connections = Math.ceil(posters.length / inFlight) * inFlight
-  const connect = (origin: string) =>
-    Promise.all(Array.from({ length: connections }, () => HttpConnection.open(origin)))
+  const connect = (origin: string) => Promise.all(Array.from({ length: connections }, () => openPosting(origin)))
   const open = await Promise.all([url, ...mirrors].map(connect))
   try {
     const from = performance.now()
@@ -535,7 +564,7 @@ async function fanOut({
         const arrived = new Promise<void>(resolve => everywhere.push(resolve))
         missing.push((hearing[server] ?? 0) + others.loadGroups)
         if (missing[number] === 0) everywhere[number]!()
-        const body = markedBody(number, run, padding)
+        const body = markedBody(number, run, padding, around)
         const next = performance.now() + everyMs
         sentAt.push(performance.now())
         const poster = posters[number % posters.length]!
@@ -548,7 +577,11 @@ async function fanOut({
     await Promise.all(Array.from({ length: inFlight }, (_, i) => lane(i)))
     const took = (performance.now() - from) / 1_000
     if (doubled > 0) throw new Error(`${doubled} frames came twice`)
-    return { posts: sentAt.length, deliveries, seconds: took, latency: latency.summary() }
+    const heard = new Set(digests.filter((_, session) => !deaf.has(session)))
+    const isOneOrder = heard.size <= 1
+    if (!isOneOrder && !mayDiffer && servers === 1 && mirrors.length === 0)
+      throw new Error("sessions heard the posts in different orders")
+    return { posts: sentAt.length, deliveries, seconds: took, latency: latency.summary(), isOneOrder }
   } finally {
     for (const connection of open.flat()) connection.close()
   }

@@ -7,11 +7,21 @@ const mark = "#~"
 const digits = 8
 const filler = " the quick brown fox jumps over the lazy dog".repeat(2)
 
-/** The content and nonce of one post; both have the same length for every number. */
-export function markedBody(number: number, run: string, padding = 0): string {
-  const padded = String(number).padStart(digits, "0")
-  return JSON.stringify({ content: `${mark}${padded}${filler}${"~".repeat(padding)}`, nonce: `${run}-${padded}` })
+/** What else a body says where the server adds nothing: JSON up to the content, and after the nonce. */
+export interface Around {
+  before: string
+  after: string
 }
+
+/** The content and nonce of one post; both have the same length for every number. */
+export function markedBody(number: number, run: string, padding = 0, around?: Around): string {
+  const padded = String(number).padStart(digits, "0")
+  const body = JSON.stringify({ content: `${mark}${padded}${filler}${"~".repeat(padding)}`, nonce: `${run}-${padded}` })
+  return around ? around.before + body.slice(1) + around.after : body
+}
+
+/** Characters of content without padding. */
+export const contentLength = mark.length + digits + filler.length
 
 const first = mark.charCodeAt(0)
 const second = mark.charCodeAt(1)

@@ -2,6 +2,8 @@ import { decode } from "@msgpack/msgpack"
 import { inflatePiece } from "../../client/node-inflate.ts"
 import { NodeWebSocket } from "../../client/node-websocket.ts"
 import { opcodes } from "../../src/contract/core/gateway-codes.ts"
+import { newDialect } from "./dialects.ts"
+import type { DialectName } from "./dialects.ts"
 
 /** The server closed the connection. */
 export class SessionClosed extends Error {
@@ -35,6 +37,8 @@ export interface SessionOptions {
   resume?: Place | undefined
   /** Knows where it stands, which costs a look at each frame. Frames are JSON. */
   keepsPlace?: boolean
+  /** How another server is spoken to; left out, a bare one, or Starling where there is a token. */
+  dialect?: DialectName | undefined
   /** Every frame of a session that is ready. The bytes hold only during the call. */
   onFrame: (bytes: Buffer) => void
   /** The connection of a session that was ready ended, and nobody here ended it. */
@@ -71,7 +75,7 @@ export class Session {
   #place: Place | undefined
 
   constructor(options: SessionOptions) {
-    const { url, token, localAddress, onFrame, onLost, waits = false, keepsPlace = false } = options
+    const { url, token, localAddress, dialect, onFrame, onLost, waits = false, keepsPlace = false } = options
     const address = localAddress === undefined ? {} : { localAddress }
     const socket = new NodeWebSocket(url, [], { textAsBytes: true, ...address })
     this.#socket = socket
@@ -87,6 +91,7 @@ export class Session {
       const go = () => {
         this.#state = "ready"
         this.waited = performance.now() - this.#askedAt
+        if (dialect !== undefined) return resolve()
         socket.onmessage = keepsPlace
           ? ({ data }) => {
               this.#note(data as Buffer)
@@ -106,7 +111,8 @@ export class Session {
         } else if (frame.op === opcodes.INVALID_SESSION.op)
           reject(new SessionRefused("the server refused to go on with a session"))
       }
-      if (token === undefined) socket.onopen = go
+      if (dialect !== undefined) this.#speak(dialect, go, reject)
+      else if (token === undefined) socket.onopen = go
       socket.onerror = ({ error }) => reject(error)
       socket.onclose = ({ code, reason }) => {
         const why = new SessionClosed(code, reason)
@@ -119,6 +125,26 @@ export class Session {
     })
     // Callers who wait for one of the two learn of it from that one.
     this.ready.catch(() => undefined)
+  }
+
+  #speak(name: DialectName, ready: () => void, fail: (cause: Error) => void): void {
+    const dialect = newDialect(name)
+    const socket = this.#socket
+    const { onFrame, onLost } = this.#options
+    const to = { send: (text: string) => socket.send(text), ready, message: onFrame }
+    /* oxlint-disable unicorn/prefer-add-event-listener */
+    socket.onopen = () => {
+      for (const text of dialect.greeting) socket.send(text)
+    }
+    socket.onmessage = ({ data }) => {
+      try {
+        dialect.take(data as Buffer, to)
+      } catch (cause) {
+        if (this.#state === "ready") onLost(cause as Error)
+        else fail(cause as Error)
+      }
+    }
+    /* oxlint-enable unicorn/prefer-add-event-listener */
   }
 
   /** IDENTIFY, or RESUME where there is something to go on with. */
