@@ -1,6 +1,7 @@
 /** The program without the fence: a batch is written in whichever generation the lane is. */
 import { Lane } from "../../src/storage/core/lanes.ts"
+import { replace } from "./replace.ts"
 
-Lane.prototype.fence = sql => sql`SELECT 1`
+replace(Lane, "fence", "the fence", sql => sql`SELECT 1`)
 
 await import("../../src/main.ts")

@@ -5,6 +5,7 @@
 import { DeliveryLogs } from "../../src/cluster/delivery-log.ts"
 import { itemsOf, type LogItem } from "../../src/domain/core/log-entry.ts"
 import { Gateway } from "../../src/gateway/gateway.ts"
+import { replace } from "./replace.ts"
 
 // A worker's process has one gateway.
 let deliver: ((items: readonly LogItem[]) => void) | undefined
@@ -22,9 +23,9 @@ Gateway.prototype.takeItems = function (this: Gateway, items) {
   takeItems.call(this, items)
 }
 
-DeliveryLogs.prototype.append = async (_worker, parts) => {
+replace(DeliveryLogs, "append", "the log", async (_worker, parts) => {
   for (const { fields } of parts) deliver?.(itemsOf(`${s + fields.length / 2}-0`, fields))
   return parts.map(() => ({ is: "ok" }))
-}
+})
 
 await import("../../src/main.ts")

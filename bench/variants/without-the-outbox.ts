@@ -1,6 +1,7 @@
 /** The program without the outbox: what a batch publishes is not written with it. */
 import { Lane } from "../../src/storage/core/lanes.ts"
+import { replace } from "./replace.ts"
 
-Lane.prototype.keep = sql => sql`SELECT 1`
+replace(Lane, "keep", "the outbox", sql => sql`SELECT 1`)
 
 await import("../../src/main.ts")
