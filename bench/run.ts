@@ -14,6 +14,7 @@ import { benchCommunities } from "./communities/run.ts"
 import { benchDeliveries } from "./deliveries/run.ts"
 import { audience, benchFanOut } from "./fan-out.ts"
 import { benchIdle, firstSessions } from "./idle.ts"
+import { benchFlames } from "./flames/run.ts"
 import { benchCompression } from "./compression.ts"
 import { benchGateway } from "./gateway/run.ts"
 import { benchGuarantees } from "./guarantees.ts"
@@ -21,6 +22,7 @@ import { benchHistory } from "./history/run.ts"
 import { benchLatency } from "./latency.ts"
 import { benchPeers } from "./peers/run.ts"
 import { authors, benchPosts } from "./posts.ts"
+import { benchReadme, showRows } from "./readme.ts"
 import { benchReadState } from "./read-state/run.ts"
 import { record, show } from "./record.ts"
 import { fanOutChart, summarize } from "./report.ts"
@@ -30,13 +32,16 @@ import { benchSearch } from "./search/run.ts"
 import { Stop } from "./stop.ts"
 import type { Extent } from "./trials.ts"
 
-const usage = `npm run bench -- [--only fanout,posts,idle,latency] [--runs 3] [--sessions 5000] [--quick] [--main FILE]
+const usage = `npm run bench -- [--only fanout,posts,idle,latency] [--runs 3] [--sessions 20000] [--quick] [--main FILE]
 
 --only      some of the parts
 --runs      how often each is measured; medians are shown
 --sessions  idle sessions whose memory is measured, up to 30,000
 --quick     short and once: shows that all works, not what it costs
 --main      the server to run; left out, this checkout is built and run
+
+npm run bench -- readme       measures the rows of the README and of bench/README.md and prints them, half an hour
+npm run bench -- rows         prints the same rows of the latest kept results
 
 npm run bench -- compare A B  two commits beside each other; --against A: that one and this checkout
 
@@ -51,6 +56,7 @@ npm run bench -- read-state   acknowledgements, unread counts and receipts by st
 npm run bench -- search       searches among a million messages, and what the index costs
 npm run bench -- deliveries   to how many messages were delivered, by members; heartbeats
 npm run bench -- peers        the same work for other servers, in the same run
+npm run bench -- flames       flame graphs of a post, a delivery, a GET and IDENTIFY
 npm run bench -- compression  what compressed frames cost, shared and per socket`
 
 const root = join(import.meta.dirname, "..")
@@ -87,7 +93,7 @@ function readArguments(): Arguments {
       runs: number("runs", values.runs, isQuick ? 1 : 3, maxRuns),
       warmUpSeconds: isQuick ? 1 : 4,
       seconds: isQuick ? 2 : 5,
-      idleSessions: number("sessions", values.sessions, isQuick ? 1_000 : 5_000, 30_000),
+      idleSessions: number("sessions", values.sessions, isQuick ? 1_000 : 20_000, 30_000),
       restSeconds: isQuick ? 2 : 17,
       countsDeferredWork: !isQuick,
     },
@@ -107,6 +113,12 @@ async function main(): Promise<void> {
       if (only.has("fanout")) results.fanOut = await benchFanOut(harness, starling, extent, say)
       if (only.has("posts")) results.posts = await benchPosts(harness, starling, extent, say)
       if (only.has("latency")) results.latency = await benchLatency(harness, starling, extent, say)
+      await starling.stop()
+    }
+    if (only.has("fanout")) {
+      say("starting Starling with one web worker")
+      const starling = await harness.startStarling({ WORKERS: "1" })
+      results.fanOutOfOne = await benchFanOut(harness, starling, extent, say)
     }
     return results
   })
@@ -143,6 +155,9 @@ try {
   else if (first === "history") await benchHistory(rest, build, say)
   else if (first === "search") await benchSearch(rest, build, say)
   else if (first === "peers") await benchPeers(rest, build, say)
+  else if (first === "flames") await benchFlames(rest, build, say)
+  else if (first === "readme") await benchReadme(rest)
+  else if (first === "rows") await showRows()
   else if (first === "compression") await benchCompression(rest)
   else await main()
 } catch (cause) {

@@ -47,7 +47,7 @@ const meLines = ({ limits, inFlight, runs, cpu, cpuAboveIdle, perSecond: rate, p
     work: `CPU per GET /users/@me, limits ${limits}, ${inFlight} in flight`,
     bare: microseconds(cpu.bare),
     starling: `${microseconds(cpu.starling)} (${partsOf(runs.starling.map(run => run.cpuByPart))})`,
-    ...ratio(cpu, 3),
+    ...ratio(cpu, limits === "on" ? 3 : 2.6),
   },
   {
     work: "… without what an idle server takes",

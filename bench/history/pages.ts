@@ -128,7 +128,7 @@ export async function benchPages(
 }
 
 /** @returns ids of some, which have at least a page below them */
-async function plant(databaseUrl: string, channel: string, messages: number): Promise<string[]> {
+export async function plant(databaseUrl: string, channel: string, messages: number): Promise<string[]> {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => undefined })
   try {
     const [{ server_id, members }] = (await sql`

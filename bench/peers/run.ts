@@ -3,6 +3,8 @@
  * All are up at once and take turns; what is shown is the median of each turn's ratio to the bare
  * one.
  */
+import { readFile, writeFile } from "node:fs/promises"
+import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { measuringOptions, readMeasuring, readParts } from "../arguments.ts"
 import { audience, everyMs, saturation } from "../fan-out.ts"
@@ -12,11 +14,10 @@ import { contentLength } from "../load/marked-posts.ts"
 import type { LoadGroup } from "../load/load-group.ts"
 import { cpuSince, readCpu } from "../processes.ts"
 import { record, root, show } from "../record.ts"
-import { round } from "../report.ts"
+import { caption, round } from "../report.ts"
 import type { About, Line } from "../report.ts"
 import { figure, median, type Figure } from "../statistics.ts"
 import { newRun, scale, sum } from "../trials.ts"
-import { join } from "node:path"
 import { Unavailable, versionsOfPeers } from "./install.ts"
 import { peerNames, peers, type Peer, type PeerName, type PeerServer } from "./servers.ts"
 
@@ -26,7 +27,7 @@ const usage = `npm run bench -- peers [--only deliveries,memory] [--servers ${pe
 --servers  some of them; the first one is what the others are compared with
 --runs     turns of each
 --quick    small, short and once: shows that all works, not what it costs
---write    keeps the results
+--write    keeps the results; of a run with all parts and servers docs/internals/peers.md gets the table, too
 --main     the Starling to run; left out, this checkout is built and run
 
 Others' programs are fetched once, by npm and go, into node_modules/.cache; what cannot be had is left out, with the reason.`
@@ -72,7 +73,7 @@ interface PeersResults extends About {
   readonly promises: Record<string, Omit<Peer, "start">>
   readonly deliveries: Deliveries[]
   /** KiB per connection. */
-  readonly memory: { readonly peer: PeerName; readonly runs: readonly number[]; readonly byPart: object[] }[]
+  readonly memory: { readonly peer: PeerName; readonly kib: number; readonly byPart: object }[]
 }
 
 interface Side {
@@ -104,7 +105,7 @@ export async function benchPeers(
         sessions: audience,
         warmUpSeconds: 3,
         seconds: 3,
-        idle: { first: audience, sessions: 4_000, restSeconds: 17 },
+        idle: { first: audience, sessions: 8_000, restSeconds: 16 },
       }
   const most = Math.max(extent.sessions, only.has("memory") ? extent.idle.first + extent.idle.sessions : 0)
   const sizes = { audience: most, authors: 0, idlers: 0 }
@@ -137,7 +138,20 @@ export async function benchPeers(
     return results
   })
   await show(results, linesOf(results), { isKept, suffix: "-peers", sided: ["bare", "each"] })
-  process.stdout.write(`\n${tableOf(results)}\n`)
+  const table = tableOf(results)
+  process.stdout.write(`\n${table}\n`)
+  if (isKept && !isQuick && only.size === parts.length && chosen.length === peerNames.length)
+    await writeFile(page, between(await readFile(page, "utf8"), `${caption(results)}\n\n${table}`))
+}
+
+const page = join(root, "docs", "internals", "peers.md")
+const [begin, end] = ["<!-- peers -->", "<!-- end of peers -->"]
+
+/** The page with other text between its marks. */
+export function between(text: string, inner: string): string {
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)]
+  if (from < 0 || to < from) throw new Error(`${page} lacks its marks`)
+  return `${text.slice(0, from + begin.length)}\n\n${inner}\n\n${text.slice(to)}`
 }
 
 const promisesOf = (peer: PeerName) => {
@@ -239,23 +253,23 @@ async function benchMemory(
   harness: Harness,
   chosen: readonly PeerName[],
   start: Start,
-  { runs, idle }: Extent,
+  { idle }: Extent,
   say: (what: string) => void,
 ): Promise<PeersResults["memory"]> {
-  const memory: { peer: PeerName; runs: number[]; byPart: object[] }[] = []
   const { first, sessions, restSeconds } = idle
+  const memory: PeersResults["memory"][number][] = []
   // Once is enough to tell 2 KiB from 50.
-  for (let run = 0; run < Math.min(runs, 1); run++)
-    for (const peer of chosen.filter(name => name !== "one-worker")) {
-      const server = await start(peer, first + sessions, collecting)
-      if (!server) continue
-      say(`memory of ${sessions} idle connections`)
-      const { gatewayUrl: url, tokens, dialect } = server
-      const connecting = { url, tokens: [...tokens], first, ...(dialect && { dialect }) }
-      const grown = await grow(harness, server.parts, connecting, restSeconds)
-      await server.stop()
-      memory.push({ peer, runs: [grown.memory], byPart: [grown.memoryByPart] })
-    }
+  for (const peer of chosen.filter(name => name !== "one-worker")) {
+    const server = await start(peer, first + sessions, collecting)
+    if (!server) continue
+    say(`memory of ${sessions} idle connections`)
+    const { gatewayUrl: url, tokens, dialect } = server
+    const connecting = { url, tokens: [...tokens], first, ...(dialect && { dialect }) }
+    const grown = await grow(harness, server.parts, connecting, restSeconds)
+    say(`${round(grown.memory)} KiB`)
+    await server.stop()
+    memory.push({ peer, kib: grown.memory, byPart: grown.memoryByPart })
+  }
   return memory
 }
 
@@ -275,11 +289,11 @@ function linesOf({ deliveries, memory }: PeersResults): Line[] {
         unit: "×",
       }
     }),
-    ...memory.map(({ peer, runs }): Line => ({
+    ...memory.map(({ peer, kib }): Line => ({
       work: `memory per idle connection: ${peers[peer].name}`,
-      bare: `${round(memory[0]!.runs[0]!)} KiB`,
-      starling: `${round(median(runs))} KiB`,
-      value: figure(runs),
+      bare: `${round(memory[0]!.kib)} KiB`,
+      starling: `${round(kib)} KiB`,
+      value: figure([kib]),
       unit: "KiB",
     })),
   ]
@@ -293,7 +307,7 @@ function tableOf({ deliveries, memory, skipped, promises }: PeersResults): strin
   }
   const kib = (peer: string) => {
     const found = memory.find(one => one.peer === peer)
-    return found ? `${round(median(found.runs))} KiB` : "–"
+    return found ? `${round(found.kib)} KiB` : "–"
   }
   const orderOf = (peer: string) => {
     const seen = deliveries.filter(one => one.peer === peer).flatMap(one => one.turns)
