@@ -55,7 +55,7 @@ const identifying: readonly Variant[] = [
 ]
 
 /** Sessions that identify at once, and how often they do before it counts. */
-const identifyingSessions = 4_000
+const identifyingSessions = 2_000
 const roundsBefore = 2
 
 const root = join(import.meta.dirname, "..")
