@@ -195,6 +195,14 @@ export const clusterConfig = {
     },
   },
 
+  pictures: {
+    /** Pictures that one job worker decodes and encodes at once: each takes a core, and up to about 200 MB of memory. */
+    maxConcurrent: 2,
+    /** Uploads of a web worker that may wait for one, and how long each waits before it is refused as "not now": less than `http.answerTimeoutMs`. */
+    maxWaiting: 200,
+    withinMs: 3_500,
+  },
+
   http: {
     /** JSON bodies; `maxValues`: keys and items at every depth together. Something of any body, of a file too, has to arrive within `timeoutMs`. */
     body: { maxBytes: 256 * 1024, maxDepth: 32, maxValues: 16_000, timeoutMs: 7_000 },

@@ -132,10 +132,17 @@ const notes: LimitNotes<Omit<typeof limits, "automod">> & { readonly automod: ty
   iconBytes: refused("bytes", "file_too_large"),
   avatarBytes: refused("bytes", "file_too_large"),
   avatarSide: refused("pixels of a side", "picture_too_large"),
+  avatarSideKept: cut("pixels of a side of an avatar or an icon as it is kept", "made smaller"),
+  picturePixels: refused("pixels of a picture, or of one of its frames", "picture_too_large"),
+  pictureFrames: refused("frames", "picture_too_large"),
+  framePixels: refused("pixels of all frames together", "picture_too_large"),
+  waveformCharacters: refused("characters", "validation_failed"),
+  thumbnailBytes: cut("bytes of an attached picture", "it has no thumbnails"),
+  thumbnailPixels: cut("pixels of an attached picture", "it has no thumbnails"),
   automod,
 }
 
-type Bounds = Pick<typeof clusterConfig, "bus" | "actors" | "log" | "gateway" | "http">
+type Bounds = Pick<typeof clusterConfig, "bus" | "actors" | "log" | "gateway" | "pictures" | "http">
 
 const later = "503; the request may be tried again"
 const closed = (name: string) => `the connection is closed (\`${name}\`)`
@@ -181,6 +188,11 @@ const boundNotes: DeepNotes<Bounds> = {
     memoryBytes: cut("bytes in memory of a worker", "older events are read from Redis"),
     markEveryMs: pace("how often it is noted up to where a log was read"),
     readCount: cut("entries in one read", "the others are in the next read"),
+  },
+  pictures: {
+    maxConcurrent: cut("pictures that one job worker re-encodes at once", "the others wait"),
+    maxWaiting: cut("uploads of a worker that wait for a re-encoded picture", later),
+    withinMs: timeout(),
   },
   gateway: {
     heartbeatIntervalMs: timeout(`after twice as long without a heartbeat ${closed("session_timed_out")}`),

@@ -20,6 +20,7 @@ import {
   type Unmarked,
 } from "./messages/read-state.ts"
 import { pollCommands, type PollCommands } from "./messages/polls.ts"
+import { thumbnailCommands, type ThumbnailCommands } from "./messages/thumbnails.ts"
 import { webhookChannelCommands, webhooksDeletion, type WebhookChannelCommands } from "./messages/webhooks.ts"
 import { notificationDefaultOf, notificationsOutside, type NotificationDefault } from "./shared/notification-levels.ts"
 import { overrideCommands, type OverrideCommands } from "./communities/overrides.ts"
@@ -39,6 +40,7 @@ export interface ChannelCommands
     MessageDeletionCommands,
     ReactionCommands,
     PinCommands,
+    ThumbnailCommands,
     PollCommands,
     ReadStateCommands,
     TypingCommands,
@@ -122,6 +124,7 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
     ...messageDeletionCommands(deletion),
     ...reactionCommands,
     ...pinCommands,
+    ...thumbnailCommands,
     ...pollCommands(deletion),
     ...readStateCommands,
     ...typingCommands,

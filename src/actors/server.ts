@@ -35,6 +35,7 @@ import { memberCommands, type MemberCommands } from "./communities/members.ts"
 import { member, memberFacts } from "./shared/member-facts.ts"
 import { webhooksSuspension } from "./messages/webhook-facts.ts"
 import { webhookServerCommands, type WebhookServerCommands } from "./messages/webhooks.ts"
+import { storedPictureCommands, type StoredPictureCommands } from "./communities/stored-pictures.ts"
 import { stickerCommands, type StickerCommands } from "./communities/stickers.ts"
 import { notificationDefaultOf, type NotificationDefault } from "./shared/notification-levels.ts"
 import { roleCommands, type RoleCommands } from "./communities/roles.ts"
@@ -54,6 +55,7 @@ export interface ServerCommands
     RoleCommands,
     EmojiCommands,
     StickerCommands,
+    StoredPictureCommands,
     IconCommands,
     ServerSettingsCommands,
     VoiceServerCommands,
@@ -197,6 +199,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands,
     ...roleCommands,
     ...emojiCommands,
     ...stickerCommands,
+    ...storedPictureCommands,
     ...iconCommands,
     ...serverSettingsCommands,
     ...voiceServerCommands,

@@ -6,6 +6,7 @@ import { insertSession } from "../storage/accounts/sessions.ts"
 import { insertUser, type UserRow } from "../storage/accounts/users.ts"
 import { accountCommands, type AccountCommands } from "./accounts/account.ts"
 import { accountDeletionCommands, type AccountDeletionCommands } from "./accounts/account-deletion.ts"
+import { avatarCommands, type AvatarCommands } from "./accounts/avatars.ts"
 import { exportCommands, type ExportCommands } from "./accounts/exports.ts"
 import { emailLinkCommands, type EmailLinkCommands } from "./accounts/email-links.ts"
 import { emailRestorationCommands, type EmailRestorationCommands } from "./accounts/email-restoration.ts"
@@ -36,6 +37,7 @@ export interface UserCommands
     AccountDeletionCommands,
     ExportCommands,
     AccountCommands,
+    AvatarCommands,
     SettingsCommands,
     NotificationCommands,
     NotificationLevelCommands,
@@ -104,6 +106,7 @@ export const userActor = defineActor<UserState, UserState, UserCommands, Storage
         ...emailRestorationCommands,
         ...relationshipCommands,
         ...accountCommands,
+        ...avatarCommands,
         ...settingsCommands,
         ...notificationCommands,
         ...notificationLevelCommands,

@@ -74,6 +74,8 @@ const texts: Record<string, string> = {
   nonce: "1f9c0b",
   custom_status: "Away for tea",
   custom_emoji: "☕",
+  thumbhash: "3OcRJYB4d3h/iIeHeEh3eIhw+j3A",
+  waveform: "AFr/Aw==",
   color: "#5865F2",
   code: "aB3dE5fG",
   invite_code: "aB3dE5fG",

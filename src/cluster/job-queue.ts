@@ -1,9 +1,18 @@
 import { Queue } from "bullmq"
+import type { JobName } from "../contract/core/jobs.ts"
 import type { JobRequest } from "../contract/core/registry.ts"
 import { openRedis, type Redis, type RedisTrouble } from "./redis.ts"
 import { backoffMs } from "../std/backoff.ts"
 
-export const jobQueueName = "jobs"
+/**
+ * Pictures have a queue of their own: their jobs take processor time, so few of them run at once, and
+ * requests wait for some of them.
+ */
+export const jobQueueNames = ["jobs", "pictures"] as const
+export type JobQueueName = (typeof jobQueueNames)[number]
+const pictureJobs: ReadonlySet<string> = new Set<JobName>(["encodePicture", "makeThumbnails"])
+const backgroundJob: JobName = "makeThumbnails"
+const queueOf = (job: string): JobQueueName => (pictureJobs.has(job) ? "pictures" : "jobs")
 export const jobPrefix = (prefix: string) => `${prefix}{jobs}`
 
 /** Where jobs are put; the queue never holds the only copy of anything. */
@@ -18,20 +27,27 @@ export const jobRetryDelay = (failures: number): number => backoffMs(failures - 
 
 /** `connection` fails fast: the caller tries again. A key that is waiting already is not added twice. */
 export function openJobQueue(connection: Redis, prefix: string, now: () => number): JobQueue {
-  const queue = new Queue(jobQueueName, {
-    connection,
-    prefix: jobPrefix(prefix),
-    skipWaitingForReady: true,
-    skipVersionCheck: true,
-  })
-  queue.on("error", () => {})
+  const open = (name: JobQueueName) => {
+    const queue = new Queue(name, {
+      connection,
+      prefix: jobPrefix(prefix),
+      skipWaitingForReady: true,
+      skipVersionCheck: true,
+    })
+    queue.on("error", () => {})
+    return queue
+  }
+  const queues = { jobs: open("jobs"), pictures: open("pictures") }
+  const all = Object.values(queues)
   return {
     async add({ job, data, key, runAtMs }) {
       const delay = Math.max(0, runAtMs - now())
-      await queue.add(job, data, {
+      await queues[queueOf(job)].add(job, data, {
         // BullMQ keeps ":" for itself.
         jobId: key.replaceAll(":", "-"),
         delay,
+        // Nobody waits for these: what somebody waits for goes before them.
+        ...(job === backgroundJob && { priority: 1 }),
         // A day of tries, so that an outage at night does not end in jobs that somebody has to look after.
         attempts: 300,
         backoff: { type: "jobRetryDelay" },
@@ -39,8 +55,13 @@ export function openJobQueue(connection: Redis, prefix: string, now: () => numbe
         removeOnFail: { age: 7 * 86_400 },
       })
     },
-    waiting: () => queue.getWaitingCount(),
-    close: () => queue.close(),
+    async waiting() {
+      const counts = await Promise.all(all.flatMap(queue => [queue.getWaitingCount(), queue.getPrioritizedCount()]))
+      return counts.reduce((sum, count) => sum + count, 0)
+    },
+    async close() {
+      await Promise.all(all.map(queue => queue.close()))
+    },
   }
 }
 

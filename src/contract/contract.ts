@@ -3,6 +3,7 @@ import * as accountDeletion from "./accounts/account-deletion.ts"
 import * as attachments from "./messages/attachments.ts"
 import { auditLogOf } from "./communities/audit-log.ts"
 import * as auth from "./accounts/auth.ts"
+import * as avatars from "./accounts/avatars.ts"
 import * as automod from "./communities/automod.ts"
 import * as channels from "./communities/channels.ts"
 import * as directs from "./social/directs.ts"
@@ -58,6 +59,7 @@ export const routes = {
   ...emailLinks.routes,
   ...oauth.routes,
   ...users.routes,
+  ...avatars.routes,
   ...directs.routes,
   ...messagingSettings.routes,
   ...settings.routes,

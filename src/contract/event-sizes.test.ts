@@ -81,12 +81,19 @@ test("the largest message that may be sent is an event of less than 128 KiB", ()
     total_votes: 250_000,
     is_ended: false,
   }
+  // The longest name with the longest extension, the side of a thumbnail, and a signature.
+  const link = `/api/v1/media/attachments/${"x".repeat(120)}`
   const attachment = {
+    metadata: { duration_seconds: 86_399.123456789, waveform: "A".repeat(limits.waveformCharacters) },
+    width: 10_000,
+    height: 10_000,
+    thumbhash: "A".repeat(40),
+    thumbnails: { "64": link, "128": link, "256": link, "512": link },
     id,
     filename: wide(limits.filename),
     content_type: "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     size: limits.attachmentBytes,
-    url: `/api/v1/media/attachments/${"x".repeat(limits.urlCharacters / 8)}`,
+    url: link,
     hash: "f".repeat(64),
   }
   const reaction = {

@@ -3,6 +3,7 @@ import { accountDeletion } from "./accounts/account-deletion.ts"
 import { attachments } from "./messages/attachments.ts"
 import { auditLog } from "./communities/audit-log.ts"
 import { auth } from "./accounts/auth.ts"
+import { avatars } from "./accounts/avatars.ts"
 import { automod } from "./communities/automod.ts"
 import { channels } from "./communities/channels.ts"
 import { directs } from "./social/directs.ts"
@@ -45,6 +46,7 @@ const resources = [
   auditLog,
   auth,
   automod,
+  avatars,
   channels,
   directs,
   emojis,

@@ -41,6 +41,7 @@ export function createMetrics({ loopResolutionMs = 50, monitorLoop = monitorEven
     pools: poolsMetrics(declare),
     automod: automodMetrics(declare),
     jobs: jobsMetrics(declare),
+    pictures: picturesMetrics(declare),
     search: searchMetrics(declare),
     files: filesMetrics(declare),
     /** Releases the event-loop monitor. */
@@ -488,6 +489,21 @@ function jobsMetrics(declare: Declare) {
       { most: 20 },
     ),
     waiting: declare.gauge("starling_jobs_waiting", "Runnable jobs that wait for a worker"),
+  }
+}
+
+function picturesMetrics(declare: Declare) {
+  return {
+    encoded: declare.counterFamily<[use: string, outcome: string]>(
+      "starling_pictures_total",
+      "Pictures that job workers decoded to encode them again, by what they are for and by outcome",
+      ["use", "outcome"],
+      { most: 12 },
+    ),
+    unanswered: declare.counter(
+      "starling_pictures_unanswered_total",
+      "Uploads of pictures that were answered with 503 because no job worker had re-encoded them in time",
+    ),
   }
 }
 

@@ -8,6 +8,9 @@ import { redisKeys } from "../cluster/keys.ts"
 import type { Member } from "../cluster/members.ts"
 import { connector, openRedis } from "../cluster/redis.ts"
 import type { Config } from "../config.ts"
+import { pictureAnswered, type PictureAnswer } from "../cluster/picture-requests.ts"
+import { createBudgets } from "../cluster/budgets.ts"
+import { createPictures } from "../integrations/pictures.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { homeReplicationId } from "../cluster/replication.ts"
@@ -51,6 +54,18 @@ export interface JobWorker {
 /** Statements that load servers for jobs at a time: one large server is about a megabyte. */
 const maxOutlineLoads = 2
 
+/** Most jobs wait for actors and statements, not for this process's CPU. */
+const maxConcurrentJobs = 32
+
+function thumbnailBudget({ policy }: Config) {
+  const { requests, seconds, burst } = policy.rate_limits.routes.get("THUMBNAIL_GEN")!
+  return { capacity: requests + burst, perSecond: requests / seconds }
+}
+
+const ended = async (all: readonly Promise<void>[]): Promise<void> => {
+  await Promise.all(all)
+}
+
 /** The process for what may happen later. It owns no shards: jobs ask the actors wherever they live. */
 export async function startJobWorker(options: JobWorkerOptions): Promise<JobWorker> {
   const { self, config, topology, databaseUrl, redisUrl, redisPrefix, log, metrics } = options
@@ -67,12 +82,14 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
 
   const lineage = await beginLineage(new LineageNotes(adding, redisPrefix), storage, log)
   const origin = await homeReplicationId(adding, storage.placement.redisOrigin)
+  const keys = redisKeys(redisPrefix, origin, lineage.name)
+  const budgets = createBudgets({ redis: adding, keys, enabled: config.rateLimits, metrics })
   const cluster = await joinCluster({
     self,
     predecessor: options.predecessor,
     connect: connector(redisUrl, self.id),
     sockets: unixSocketsIn(options.socketFolder, self.id, topology.bus.sockets.maxUntaken),
-    keys: redisKeys(redisPrefix, origin, lineage.name),
+    keys,
     storage,
     lineage,
     topology: { ...topology, resumeWindowMs: topology.gateway.resumeWindowMs },
@@ -100,10 +117,20 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     outlines: new OutlineLoads({ source: storage.servers, maxConcurrent: maxOutlineLoads, clock }),
     blobs,
     mailer,
+    pictures: {
+      ...createPictures(),
+      count: (use: string, outcome: string) => metrics.pictures.encoded.of(use, outcome).inc(),
+      spend: (user: string, amount: number) =>
+        budgets.spend([`user:${user}`], [{ name: "thumbnails", amount, budget: thumbnailBudget(config) }]),
+      answer: (worker: string, answer: PictureAnswer) => cluster.bus.notify(worker, pictureAnswered, answer),
+    },
     now: clock.now,
     signal: ending.signal,
   }
-  const consumer = consumeJobs({ connection: taking, prefix: redisPrefix, tools, log, metrics, trouble })
+  const consumers = [
+    { queue: "jobs", concurrency: maxConcurrentJobs } as const,
+    { queue: "pictures", concurrency: topology.pictures.maxConcurrent } as const,
+  ].map(queue => consumeJobs({ ...queue, connection: taking, prefix: redisPrefix, tools, log, metrics, trouble }))
   const searchRows = storage.openSearchIndex()
   const searchIndex = new SearchIndex({
     storage: searchRows,
@@ -148,7 +175,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
         if (member.host !== self.host) cluster.bus.notify(member.id, "death", id)
       cluster.membership.noteDeath(id)
     },
-    drain: () => close(() => consumer.close()),
-    stop: () => close(() => consumer.abandon()),
+    drain: () => close(() => ended(consumers.map(consumer => consumer.close()))),
+    stop: () => close(() => ended(consumers.map(consumer => consumer.abandon()))),
   }
 }

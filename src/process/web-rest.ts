@@ -9,6 +9,7 @@ import type { Gateway } from "../gateway/gateway.ts"
 import { unlimitedIn } from "./connection-limits.ts"
 import { createRestServer } from "../http/rest-server.ts"
 import { createClassifiers } from "../integrations/classifiers.ts"
+import { PictureRequests } from "../cluster/picture-requests.ts"
 import { createBudgets } from "../cluster/budgets.ts"
 import { createHashing } from "../integrations/password-hashing.ts"
 import { createHealth } from "../observability/health.ts"
@@ -49,6 +50,7 @@ export function openRest(
       },
       integrations: {
         blobs,
+        pictures: requestsOfPictures(options, parts),
         budgets: createBudgets({
           redis: connections.admission,
           keys: connections.keys,
@@ -104,6 +106,16 @@ export function openRest(
   )
   return { server, stopDeferred: () => deferred.stop() }
 }
+
+const requestsOfPictures = ({ self, topology, metrics }: WebWorkerOptions, { connections, cluster }: WebParts) =>
+  new PictureRequests({
+    ...topology.pictures,
+    bus: cluster.bus,
+    jobs: connections.jobs,
+    self: self.id,
+    clock,
+    metrics,
+  })
 
 /** Work of this process for later; what waits when it ends is left undone. */
 function deferredWork(log: Log) {

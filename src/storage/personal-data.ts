@@ -3,6 +3,7 @@ import { personalData as accessTokens } from "./service/access-tokens.ts"
 import { personalData as addressBlocks } from "./service/address-blocks.ts"
 import { personalData as auditLog } from "./communities/audit-log.ts"
 import { personalData as automod } from "./communities/automod.ts"
+import { personalData as avatars } from "./accounts/avatars.ts"
 import { personalData as bans } from "./communities/bans.ts"
 import { personalData as channels } from "./communities/channels.ts"
 import { personalData as deliveries } from "./messages/deliveries.ts"
@@ -38,6 +39,7 @@ import { personalData as sessions } from "./accounts/sessions.ts"
 import { personalData as settings } from "./accounts/settings.ts"
 import { personalData as stickers } from "./communities/stickers.ts"
 import { personalData as tells } from "./core/tells.ts"
+import { personalData as thumbnails } from "./messages/thumbnails.ts"
 import { personalData as uploads } from "./messages/uploads.ts"
 import { personalData as users } from "./accounts/users.ts"
 import { personalData as voice } from "./voice/voice.ts"
@@ -51,6 +53,7 @@ import { personalData as webhooks } from "./messages/webhooks.ts"
 const declared = [
   // Exports give them in this order.
   users,
+  avatars,
   sessions,
   oneTimeTokens,
   mails,
@@ -93,6 +96,7 @@ const declared = [
   icons,
   serverStatus,
   files,
+  thumbnails,
   tells,
   accessTokens,
 ]

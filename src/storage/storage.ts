@@ -2,6 +2,7 @@ import { accessTokensStorage } from "./service/access-tokens.ts"
 import { accountDeletionStorage } from "./account-deletion.ts"
 import { addressBlocksStorage } from "./service/address-blocks.ts"
 import { auditLogStorage } from "./communities/audit-log.ts"
+import { avatarsStorage } from "./accounts/avatars.ts"
 import { automodStorage } from "./communities/automod.ts"
 import { bansStorage } from "./communities/bans.ts"
 import { botsStorage } from "./accounts/bots.ts"
@@ -40,6 +41,8 @@ import { serversStorage } from "./communities/servers.ts"
 import { serverStatusStorage } from "./service/server-status.ts"
 import { sessionsStorage } from "./accounts/sessions.ts"
 import { settingsStorage } from "./accounts/settings.ts"
+import { storedPicturesStorage } from "./communities/stored-pictures.ts"
+import { thumbnailsStorage } from "./messages/thumbnails.ts"
 import { stickersStorage } from "./communities/stickers.ts"
 import { tellsStorage } from "./core/tells.ts"
 import { uploadsStorage } from "./messages/uploads.ts"
@@ -102,6 +105,9 @@ export function openStorage(options: StorageOptions) {
     emojis: asked(emojisStorage(sql)),
     stickers: asked(stickersStorage(sql)),
     icons: asked(iconsStorage(sql)),
+    storedPictures: asked(storedPicturesStorage(sql)),
+    thumbnails: asked(thumbnailsStorage(sql)),
+    avatars: asked(avatarsStorage(sql)),
     files: asked(filesStorage(sql)),
     uploads: asked(uploadsStorage(sql)),
     bans: asked(bansStorage(sql)),

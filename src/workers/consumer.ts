@@ -1,5 +1,5 @@
 import { DelayedError, Worker, type Job } from "bullmq"
-import { jobPrefix, jobQueueName, jobRetryDelay, type openJobConnection } from "../cluster/job-queue.ts"
+import { jobPrefix, jobRetryDelay, type JobQueueName, type openJobConnection } from "../cluster/job-queue.ts"
 import { Failure } from "../contract/core/errors.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
@@ -7,6 +7,9 @@ import { runJob } from "./jobs.ts"
 import { Deferral, type JobTools } from "./processor.ts"
 
 export interface JobConsumerOptions {
+  readonly queue: JobQueueName
+  /** Jobs of it that run at once. */
+  readonly concurrency: number
   readonly connection: ReturnType<typeof openJobConnection>
   readonly prefix: string
   readonly tools: JobTools
@@ -22,17 +25,16 @@ export interface JobConsumer {
   abandon(): Promise<void>
 }
 
-/** Jobs wait for actors and statements, not for this process's CPU. */
-const maxConcurrentJobs = 32
-
 /**
  * Milliseconds after which a job is looked at again whose turn had not come: half of what it has
  * waited already.
  */
 const deferredFor = (waited: number): number => Math.min(Math.max(waited / 2, 500), 30_000)
 
-/** Takes jobs out of the queue and runs them. */
-export function consumeJobs({ connection, prefix, tools, log, metrics, trouble }: JobConsumerOptions): JobConsumer {
+/** Takes jobs out of a queue and runs them. */
+export function consumeJobs(options: JobConsumerOptions): JobConsumer {
+  const { queue, concurrency, connection, prefix, tools, log, metrics, trouble } = options
+
   async function perform(job: Job, token?: string): Promise<void> {
     const { id, name, data, attemptsMade, opts } = job
     const startedAt = performance.now()
@@ -57,10 +59,10 @@ export function consumeJobs({ connection, prefix, tools, log, metrics, trouble }
     }
   }
 
-  const worker = new Worker(jobQueueName, perform, {
+  const worker = new Worker(queue, perform, {
     connection,
     prefix: jobPrefix(prefix),
-    concurrency: maxConcurrentJobs,
+    concurrency,
     // A process that is killed leaves its jobs stalled; that says nothing against the jobs.
     maxStalledCount: 100,
     settings: { backoffStrategy: jobRetryDelay },

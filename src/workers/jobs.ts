@@ -4,12 +4,14 @@ import { announceUser } from "./announce-user.ts"
 import { deleteFiles, sweeps as filesSweeps } from "./delete-files.ts"
 import { deleteMessagesOf, sweeps as deletionsSweeps } from "./delete-messages-of.ts"
 import { deleteUploads, sweeps as uploadsSweeps } from "./delete-uploads.ts"
+import { encodePicture } from "./encode-picture.ts"
 import { exportAccount, sweeps as exportsSweeps } from "./export-account.ts"
 import { expireInvite, sweeps as invitesSweeps } from "./expire-invite.ts"
 import { expirePoll, sweeps as pollsSweeps } from "./expire-poll.ts"
 import { expireSession, sweeps as sessionsSweeps } from "./expire-session.ts"
 import { expireVoice, sweeps as voiceCallsSweeps } from "./expire-voice.ts"
 import { sweeps as oldSweeps } from "./forget-old.ts"
+import { makeThumbnails, sweeps as thumbnailsSweeps } from "./make-thumbnails.ts"
 import { notifyMentioned, sweeps as mentionsSweeps } from "./notify-mentioned.ts"
 import type { JobTools, Processor } from "./processor.ts"
 import { purgeAccount, sweeps as accountsSweeps } from "./purge-account.ts"
@@ -17,6 +19,7 @@ import { purgeMessages, sweeps as channelsSweeps } from "./purge-messages.ts"
 import { purgePoll, sweeps as gonePollsSweeps } from "./purge-poll.ts"
 import { purgeReactors, sweeps as reactionsSweeps } from "./purge-reactors.ts"
 import { purgeServer, sweeps as serversSweeps } from "./purge-server.ts"
+import { sweeps as picturesSweeps } from "./renew-pictures.ts"
 import { sendMail, sweeps as mailsSweeps } from "./send-mail.ts"
 import type { Sweep } from "./sweep.ts"
 
@@ -27,11 +30,13 @@ const processors: { readonly [Name in JobName]: Processor<Name> } = {
   deleteFiles,
   deleteMessagesOf,
   deleteUploads,
+  encodePicture,
   expireInvite,
   expirePoll,
   expireSession,
   expireVoice,
   exportAccount,
+  makeThumbnails,
   notifyMentioned,
   purgeAccount,
   purgeMessages,
@@ -59,6 +64,8 @@ export const sweeps: readonly Sweep[] = [
   ...uploadsSweeps,
   ...filesSweeps,
   ...mentionsSweeps,
+  ...thumbnailsSweeps,
+  ...picturesSweeps,
   // The last of all: a mail server that is away takes its time.
   ...mailsSweeps,
 ]

@@ -7,7 +7,35 @@ import type { JobName, jobs } from "../contract/core/jobs.ts"
 import type { Blobs } from "../storage/core/blobs.ts"
 import type { OutlineLoads, OutlineSource } from "../storage/communities/outline-loads.ts"
 import type { Storage } from "../storage/storage.ts"
+import type { EncodedPicture, PictureRefusal } from "../domain/core/pictures.ts"
+import type { PictureAnswer } from "../cluster/picture-requests.ts"
+import type { PictureUse } from "../contract/core/jobs.ts"
+import type { PictureFacts, ThumbnailSide } from "../domain/messages/attachments.ts"
 import type { Mailer } from "./mail.ts"
+
+/** What can be made of a picture. */
+export interface Thumbnails extends PictureFacts {
+  readonly images: ReadonlyMap<ThumbnailSide, Uint8Array>
+}
+
+/** Decodes pictures and encodes them again, outside of this process's event loop. */
+export interface PictureEncoder {
+  encode(
+    bytes: Uint8Array,
+    use: PictureUse,
+  ): Promise<(EncodedPicture & { readonly bytes: Uint8Array }) | { readonly refusal: PictureRefusal }>
+  /** Undefined: it is no picture, or too large. */
+  thumbnailsOf(bytes: Uint8Array): Promise<Thumbnails | undefined>
+}
+
+export interface PictureTools extends PictureEncoder {
+  /** Counts what became of a picture, by what it is for. */
+  count(use: PictureUse | "thumbnail", outcome: "encoded" | PictureRefusal): void
+  /** Takes so many from what may be made for a user; fails with `rate_limited`. */
+  spend(user: Snowflake, thumbnails: number): Promise<void>
+  /** Tells a worker what it waits for, as far as it can be told. */
+  answer(worker: string, answer: PictureAnswer): void
+}
 
 export interface JobTools {
   readonly ask: Ask
@@ -35,6 +63,8 @@ export interface JobTools {
     | "exports"
     | "files"
     | "uploads"
+    | "storedPictures"
+    | "thumbnails"
   > & { readonly servers: Omit<Storage["servers"], keyof OutlineSource> }
   /** The only way to load servers: some are so large that a process takes few at a time. */
   readonly outlines: Pick<OutlineLoads, "load">
@@ -44,6 +74,7 @@ export interface JobTools {
   readonly massNotifications: Set<Snowflake>
   readonly blobs: Blobs
   readonly mailer: Mailer
+  readonly pictures: PictureTools
   /** Unix milliseconds. */
   readonly now: () => number
   /** The process ends: long work stops at the next good place and throws; the job is run again. */

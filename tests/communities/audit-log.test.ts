@@ -9,7 +9,9 @@ import { send } from "../kit/exchange.ts"
 import type { Person, Starling } from "../kit/person.ts"
 import { apng, fileOf } from "../kit/pictures.ts"
 import { plantedId, plantServer, sharedServer } from "../kit/seeds.ts"
-import { expect, test, type SharedCluster } from "../kit/test.ts"
+import { expect, testWith, type SharedCluster } from "../kit/test.ts"
+
+const test = testWith({ encodes: true })
 
 type Name = keyof Routes
 

@@ -10,12 +10,28 @@ import { serverFile } from "../../src/storage/core/blobs.ts"
 import { send } from "../kit/exchange.ts"
 import { refusal } from "../kit/conformance.ts"
 import type { Person } from "../kit/person.ts"
-import { animatedGif, animatedWebp, apng, fileOf, filesOf, gif, html, jpeg, png, pngOf, webp } from "../kit/pictures.ts"
+import {
+  animatedGif,
+  animatedWebp,
+  apng,
+  factsOf,
+  fileOf,
+  filesOf,
+  gif,
+  html,
+  jpeg,
+  png,
+  pngOf,
+  webp,
+} from "../kit/pictures.ts"
 import { plantedId, sharedServer } from "../kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-const test = testWith({ topology: { http: { uploads: { maxBytes: 1_000_000, maxBytesPerUser: 600_000 } } } })
+const test = testWith({
+  jobWorkers: 1,
+  topology: { http: { uploads: { maxBytes: 1_000_000, maxBytesPerUser: 600_000 } } },
+})
 
 /** Ada's server, in which Lin has a role that lets them manage emoji, and Mo has nothing. */
 async function managed(shared: SharedCluster) {
@@ -88,9 +104,7 @@ test("the event is replayed to sessions that were away", async ({ shared }) => {
   expect((await client.next("GUILD_EMOJIS_UPDATE")).emojis).toMatchObject([{ id, name: "missed" }])
 })
 
-test("what was uploaded comes back byte for byte, for everybody, as what it is and as nothing else", async ({
-  shared,
-}) => {
+test("an emoji comes back re-encoded, for everybody, as what it is and as nothing else", async ({ shared }) => {
   const { server_id, artist } = await managed(shared)
   const files = {
     png: [await png(1024), "image/png", false],
@@ -109,13 +123,13 @@ test("what was uploaded comes back byte for byte, for everybody, as what it is a
     expect([name, emoji.animated]).toEqual([name, animated])
     for (const place of [shared.east, shared.west]) {
       const { bytes: sent, headers } = await send(place, emoji.url, { route: routes.getEmojiPicture })
-      expect(Buffer.from(sent).equals(bytes)).toBe(true)
+      expect(await factsOf(sent)).toEqual({ ...(await factsOf(bytes)), frames: 0 })
       expect(headers.get("content-type")).toBe(type)
       expect(headers.get("access-control-allow-origin")).toBe("*")
       expect(headers.get("cross-origin-resource-policy")).toBe("cross-origin")
       expect(headers.get("content-security-policy")).toContain("sandbox")
       expect(headers.get("cache-control")).toBe("public, max-age=31536000, immutable")
-      const etag = `"${createHash("sha256").update(bytes).digest("hex")}"`
+      const etag = `"${createHash("sha256").update(sent).digest("hex")}"`
       expect(headers.get("etag")).toBe(etag)
       const again = await send(place, emoji.url, { headers: { "if-none-match": `"x", W/${etag}` } })
       expect([again.status, again.text]).toEqual([304, ""])
@@ -142,7 +156,7 @@ test("anything but a PNG, GIF or WebP, or a damaged, too long or too wide one, i
     ["invalid_file", html],
     ["invalid_file", Buffer.alloc(0)],
     ["invalid_file", await jpeg()],
-    ["invalid_file", whole.subarray(0, whole.length - 1)],
+    ["invalid_file", whole.subarray(0, whole.length - 30)],
     ["invalid_file", Buffer.concat([whole.subarray(0, 8), html])],
     ["invalid_file", Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')],
     ["picture_too_large", await png(1025, 1)],
@@ -335,8 +349,10 @@ test("EMOJI2: an emoji's file is deleted with it, a server's with the server, an
   const { ada, server } = await cluster.seed(sharedServer)
   const owner = ada.on(worker!)
   const server_id = server.id
+  const early = await cluster.bootJobWorker()
   const emoji = await owner.createEmoji({ server_id, name: "doomed", image: small })
   const kept = await owner.createEmoji({ server_id, name: "kept", image: small })
+  await early.stop()
   expect(await filesOf(cluster, server_id)).toHaveLength(2)
   // As of a worker that died between the file and its row, an hour ago; and of one that is about to
   // name its file.

@@ -84,6 +84,8 @@ interface Request {
 }
 
 const dot = fileOf(apng())
+/** Who may send a picture is told that this is none. */
+const noPicture = fileOf(Buffer.from("no picture"))
 const unknown = "1"
 const notOthers = ({ standing }: Caller): ErrorCode | undefined => (standing === "owner" ? undefined : "not_author")
 const ifHeMaySend = (caller: Caller): ErrorCode | undefined =>
@@ -362,18 +364,22 @@ export const requests: { readonly [N in Name]?: Request | readonly Request[] } =
   listEmojis: { call: (rest, { server_id }) => rest.listEmojis({ server_id }) },
   countEmojis: { call: (rest, { server_id }) => rest.countEmojis({ server_id }) },
   getEmoji: { call: (rest, { server_id }) => rest.getEmoji({ server_id, emoji_id: unknown }) },
-  createEmoji: { call: (rest, { server_id }) => rest.createEmoji({ server_id, name: "dot", image: dot }) },
+  createEmoji: { call: (rest, { server_id }) => rest.createEmoji({ server_id, name: "dot", image: noPicture }) },
   renameEmoji: { call: (rest, { server_id }) => rest.renameEmoji({ server_id, emoji_id: unknown, name: "spot" }) },
   deleteEmoji: { call: (rest, { server_id }) => rest.deleteEmoji({ server_id, emoji_id: unknown }) },
   getEmojiPicture: { call: rest => rest.getEmojiPicture({ emoji_id: unknown }) },
   listStickers: { call: (rest, { server_id }) => rest.listStickers({ server_id }) },
-  createSticker: { call: (rest, { server_id }) => rest.createSticker({ server_id, name: "dot", image: dot }) },
+  createSticker: { call: (rest, { server_id }) => rest.createSticker({ server_id, name: "dot", image: noPicture }) },
   deleteSticker: { call: (rest, { sticker_id }) => rest.deleteSticker({ sticker_id }) },
   sendSticker: { call: rest => rest.sendSticker({ sticker_id: unknown, message_id: unknown }) },
   suggestStickers: { call: rest => rest.suggestStickers({}) },
   getStickerFile: { call: rest => rest.getStickerFile({ sticker_id: unknown }) },
-  putIcon: { call: (rest, { server_id }) => rest.putIcon({ server_id, file: dot }) },
-  uploadIcon: { call: (rest, { server_id }) => rest.uploadIcon({ server_id, file: dot }) },
+  putAvatar: { call: rest => rest.putAvatar({ file: noPicture }) },
+  putOwnAvatar: { call: rest => rest.putOwnAvatar({ file: noPicture }) },
+  deleteAvatar: { call: rest => rest.deleteAvatar({}) },
+  getAvatar: { call: rest => rest.getAvatar({ user_id: unknown }) },
+  putIcon: { call: (rest, { server_id }) => rest.putIcon({ server_id, file: noPicture }) },
+  uploadIcon: { call: (rest, { server_id }) => rest.uploadIcon({ server_id, file: noPicture }) },
   deleteIcon: { call: (rest, { server_id }) => rest.deleteIcon({ server_id }) },
   getIcon: { call: (rest, { server_id }) => rest.getIcon({ server_id }) },
 

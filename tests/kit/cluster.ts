@@ -6,6 +6,13 @@ import { inject } from "vitest"
 import { clusterConfig, type ClusterConfig } from "../../cluster.config.ts"
 import { readConfig } from "../../src/config.ts"
 import { wantedPlace } from "../../src/domain/core/placement.ts"
+import { openJobConnection } from "../../src/cluster/job-queue.ts"
+import { pictureAnswered, type PictureAnswer } from "../../src/cluster/picture-requests.ts"
+import { createPictures } from "../../src/integrations/pictures.ts"
+import { openLocalBlobs } from "../../src/storage/core/blobs.ts"
+import { openStorage } from "../../src/storage/storage.ts"
+import { consumeJobs } from "../../src/workers/consumer.ts"
+import type { JobTools } from "../../src/workers/processor.ts"
 import { startJobWorker, type JobWorker } from "../../src/process/job-worker.ts"
 import { createLog, type Log } from "../../src/observability/log.ts"
 import { createMetrics, type Metrics } from "../../src/observability/metrics.ts"
@@ -52,6 +59,7 @@ const longTimeouts: Topology = {
   http: { answerTimeoutMs: 30_000, hashTimeoutMs: 20_000 },
   presence: { askTimeoutMs: 3_000 },
   search: { turns: { withinMs: 20_000 } },
+  pictures: { withinMs: 20_000 },
   gateway: { identify: { timeoutMs: 60_000 } },
 }
 const longLease: Topology = { membership: { serveForMs: 20_000, deadAfterMs: 30_000 } }
@@ -81,6 +89,7 @@ export class Cluster {
   /** Lines that workers logged as errors. A test that causes some must take them: what is left after it is a failure. */
   readonly errors: string[] = []
   readonly #jobWorkers: JobWorker[] = []
+  readonly #endings: (() => Promise<void>)[] = []
   readonly #processes: Processes[] = []
   #slots = 0
   #names = 0
@@ -216,6 +225,37 @@ export class Cluster {
     return worker
   }
 
+  /** Takes the jobs of pictures as a job worker does, and no others: what tests planted stays as it is. */
+  async encodePictures(): Promise<void> {
+    const trouble = (error: unknown) => this.errors.push(`taking pictures: ${String(error)}`)
+    const taking = openJobConnection(this.redisUrl, "pictures taken", () => {})
+    await taking.connect()
+    const storage = openStorage({ ...clusterConfig.storage, url: this.databaseUrl, name: "pictures" })
+    const { ask, bus } = this.workers[0]!.node
+    const metrics = createMetrics()
+    const tools = {
+      ask,
+      storage,
+      blobs: openLocalBlobs(join(this.dataDir, "files")),
+      now: Date.now,
+      signal: new AbortController().signal,
+      pictures: {
+        ...createPictures(),
+        count: () => {},
+        spend: async () => {},
+        answer: (worker: string, answer: PictureAnswer) => bus.notify(worker, pictureAnswered, answer),
+      },
+    } as unknown as JobTools
+    const about = { queue: "pictures", concurrency: 2, connection: taking, prefix: this.redisPrefix } as const
+    const consumer = consumeJobs({ ...about, tools, log: this.#log("pictures"), metrics, trouble })
+    this.#endings.push(async () => {
+      await consumer.abandon()
+      taking.disconnect()
+      await storage.close()
+      metrics.close()
+    })
+  }
+
   /**
    * Starts the program itself: a primary with `count` web workers and a job worker, from `dist/`. It works on this
    * cluster's database and on a Redis of its own, unless `env` names others.
@@ -290,6 +330,7 @@ export class Cluster {
   async close(): Promise<void> {
     for (const person of this.people) for (const client of person.clients) client.close()
     await Promise.all([
+      ...this.#endings.map(end => end()),
       ...this.#processes.map(one => one.stop()),
       ...this.#jobWorkers.map(one => one.stop()),
       ...[...this.workers].map(worker => worker.stop()),

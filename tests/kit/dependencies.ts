@@ -236,6 +236,7 @@ async function prepare({ program, postgres, provider }: World, ada: Person, lin:
   const stickerOf = async (name: string) =>
     (await owner.createSticker({ server_id: main!.id, name, image: picture })).id
   for (const { id } of [kicking!, open!]) await owner.putIcon({ server_id: id, file: picture })
+  await administrator.on(program).putAvatar({ file: picture })
   const post = (content: string) => owner.createMessage({ channel_id: main!.channel.id, content })
   const praisedPost = async () => {
     const praised = await post("to be praised")
@@ -633,6 +634,25 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
   }),
   getStickerFile: attempt({
     call: (on, { stickers }, signal) => on.getStickerFile({ sticker_id: stickers.read }, { signal }),
+  }),
+  putAvatar: attempt({
+    as: "ada",
+    call: (on, _, signal) => on.putAvatar({ file: fileOf(apng()) }, { signal }),
+    kept: (sql, { ada }) => sql`SELECT FROM user_avatars WHERE user_id = ${ada.id}`,
+  }),
+  putOwnAvatar: attempt({
+    as: "lin",
+    call: (on, _, signal) => on.putOwnAvatar({ file: fileOf(apng()) }, { signal }),
+    kept: (sql, { lin }) => sql`SELECT FROM user_avatars WHERE user_id = ${lin.id}`,
+  }),
+  deleteAvatar: attempt({
+    as: "administrator",
+    call: (on, _, signal) => on.deleteAvatar({}, { signal }),
+    kept: (sql, { administrator }) =>
+      sql`SELECT WHERE NOT EXISTS (SELECT FROM user_avatars WHERE user_id = ${administrator.id})`,
+  }),
+  getAvatar: attempt({
+    call: (on, { ada }, signal) => on.getAvatar({ user_id: ada.id }, { signal }),
   }),
   putIcon: attempt({
     as: "ada",

@@ -1,4 +1,6 @@
 import { randomBytes } from "node:crypto"
+import { mkdir, writeFile } from "node:fs/promises"
+import { join } from "node:path"
 import { userActor } from "../../src/actors/user.ts"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
 import { newAccount } from "../../src/domain/accounts/accounts.ts"
@@ -104,6 +106,11 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
 
   for (const person of [ada, lin]) {
     const { id } = person
+    await mkdir(join(cluster.dataDir, "files", "users", id), { recursive: true })
+    await writeFile(join(cluster.dataDir, "files", "users", id, "ef".repeat(16)), "A face")
+    await sql`
+      INSERT INTO user_avatars (user_id, file, content_type, hash, size)
+      VALUES (${id}, ${"ef".repeat(16)}, 'image/png', ${hashSecret(id)}, 6)`
     await sql`INSERT INTO settings (user_id, key, value, created_at, updated_at) VALUES (${id}, 'theme', 'dark', ${now}, ${now})`
     await sql`
       INSERT INTO messaging_settings (user_id, read_receipts_enabled, typing_indicators_enabled, compact_messages_enabled,

@@ -82,6 +82,61 @@ export function apng(size = 4): Buffer {
   ])
 }
 
+/** What a picture is once it is decoded: its kind, size, frames, and its first pixel. Frames of a PNG are counted by themselves. */
+export async function factsOf(bytes: Uint8Array) {
+  const file = Buffer.from(bytes)
+  const { format, width, height, pages = 1, delay } = await sharp(file).metadata()
+  const [red, green, blue] = await sharp(file).resize(1, 1).removeAlpha().raw().toBuffer()
+  // What is lossy changes them a little.
+  const coarse = [red, green, blue].map(value => Math.round(value! / 56))
+  return { format, width, height, pages, delay, coarse, frames: file.toString("latin1").split("fcTL").length - 1 }
+}
+
+/** A photo as a camera makes it: taken upright, stored lying, with the place where it was taken. */
+export const photo = (width: number, height: number) =>
+  canvas(width, height, true)
+    .jpeg()
+    .withMetadata({ orientation: 6 })
+    .withExif({
+      IFD0: { Copyright: "somebody" },
+      IFD3: { GPSLatitudeRef: "N", GPSLatitude: "51/1 30/1 3230/100" },
+    })
+    .toBuffer()
+
+/** A PNG whose header says a size that its pixels do not have. */
+export function pngClaiming(width: number, height: number): Buffer {
+  const size = Buffer.alloc(8)
+  size.writeUInt32BE(width, 0)
+  size.writeUInt32BE(height, 4)
+  return Buffer.concat([
+    Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
+    chunk("IHDR", Buffer.concat([size, Buffer.from([8, 2, 0, 0, 0])])),
+    chunk("IDAT", deflateSync(Buffer.alloc(1_000))),
+    chunk("IEND", Buffer.alloc(0)),
+  ])
+}
+
+/** A GIF of so many frames of one pixel. */
+export function gifOf(frames: number): Buffer {
+  const frame = Buffer.from("21f90404050000002c0000000001000100000202440100", "hex")
+  return Buffer.concat([
+    Buffer.from("GIF89a", "latin1"),
+    Buffer.from("01000100800000ff0000000000", "hex"),
+    ...Array.from({ length: frames }, () => frame),
+    Buffer.from([0x3b]),
+  ])
+}
+
+/** The names of what is on its way to a job worker. */
+export async function incomingOf({ dataDir }: Pick<Cluster, "dataDir">): Promise<string[]> {
+  return readdir(join(dataDir, "files", "incoming")).catch(() => [])
+}
+
+/** The names of a user's own files. */
+export async function filesOfUser({ dataDir }: Pick<Cluster, "dataDir">, user: string): Promise<string[]> {
+  return readdir(join(dataDir, "files", "users", user)).catch(() => [])
+}
+
 export const lottie = (more: object = {}): Buffer =>
   Buffer.from(JSON.stringify({ v: "5.7.4", fr: 30, ip: 0, op: 60, w: 320, h: 240, layers: [], ...more }))
 

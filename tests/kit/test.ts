@@ -10,11 +10,17 @@ export interface SharedCluster extends Cluster {
   readonly west: Worker
 }
 
+type SharedOptions = BootOptions & {
+  jobWorkers?: number
+  /** Pictures are encoded, without a job worker. */
+  encodes?: boolean
+}
+
 /**
  * `test` with two fixtures: `cluster`, empty, for one test; `shared`, booted once for the file with these options. After
  * every test its replies and frames must have kept to the contract, and no worker may have logged an error.
  */
-export const testWith = ({ jobWorkers = 0, ...options }: BootOptions & { jobWorkers?: number } = {}) =>
+export const testWith = ({ jobWorkers = 0, encodes = false, ...options }: SharedOptions = {}) =>
   plain.extend<{ $test: { cluster: Cluster; conformance: void }; $file: { shared: SharedCluster } }>({
     shared: [
       // oxlint-disable-next-line no-empty-pattern -- vitest reads the pattern
@@ -22,6 +28,7 @@ export const testWith = ({ jobWorkers = 0, ...options }: BootOptions & { jobWork
         const cluster = await Cluster.create()
         try {
           const [east, west] = await cluster.boot(2, options)
+          if (encodes) await cluster.encodePictures()
           for (let i = 0; i < jobWorkers; i++) await cluster.bootJobWorker(options)
           await use(Object.assign(cluster, { east: east!, west: west! }))
         } finally {

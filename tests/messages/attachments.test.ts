@@ -62,6 +62,11 @@ test("a file comes back byte for byte, on every worker, with harmless headers, a
     size: bytes.length,
     url,
     hash: upload.hash,
+    metadata: null,
+    width: null,
+    height: null,
+    thumbhash: null,
+    thumbnails: null,
   })
   expect(attachment!.id).not.toBe(upload.id)
   for (const place of [shared.east, shared.west]) {

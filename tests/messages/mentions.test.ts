@@ -653,7 +653,16 @@ test("a job whose server is busy with another one is put off, which does not cou
   const tools = toolsOf(shared, shared.east, { massNotifications, now: Date.now })
   const metrics = createMetrics()
   const [log, trouble] = [silentLog, () => {}]
-  const consumer = consumeJobs({ connection: taking, prefix, tools, log, metrics, trouble })
+  const consumer = consumeJobs({
+    queue: "jobs",
+    concurrency: 4,
+    connection: taking,
+    prefix,
+    tools,
+    log,
+    metrics,
+    trouble,
+  })
   try {
     const call = { server_id, channel_id, message_id, users: [], roles: [], everyone: true, here: false }
     await queue.add(job.at(call, { key: "call" }))

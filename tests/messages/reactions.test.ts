@@ -12,7 +12,9 @@ import { send } from "../kit/exchange.ts"
 import type { Person } from "../kit/person.ts"
 import { apng, fileOf } from "../kit/pictures.ts"
 import { dmBetween, plantedId, plantServer, sharedServer } from "../kit/seeds.ts"
-import { expect, test, type SharedCluster } from "../kit/test.ts"
+import { expect, testWith, type SharedCluster } from "../kit/test.ts"
+
+const test = testWith({ encodes: true })
 
 /** Ada's server with a message of hers, which Lin may see. */
 async function posted(shared: SharedCluster) {

@@ -46,6 +46,11 @@ test("embeds and attachments are in the answer, in the event, live and after a r
       content_type,
       size,
       hash,
+      metadata: null,
+      width: null,
+      height: null,
+      thumbhash: null,
+      thumbnails: null,
       url: expect.stringMatching(new RegExp(`^${url.replaceAll(".", "\\.")}\\?exp=\\d+&sig=[\\w-]+$`)) as string,
     })),
   )

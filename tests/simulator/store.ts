@@ -629,7 +629,19 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       isOwnMessage: unsupported("stickers.isOwnMessage"),
       suggested: unsupported("stickers.suggested"),
     },
+    avatars: { find: () => ask("avatars.find", () => undefined), shown: unsupported("avatars.shown") },
     icons: { find: () => ask("icons.find", () => undefined), shown: unsupported("icons.shown") },
+    storedPictures: {
+      asUploaded: unsupported("storedPictures.asUploaded"),
+      leaveAsUploaded: unsupported("storedPictures.leaveAsUploaded"),
+    },
+    thumbnails: {
+      find: unsupported("thumbnails.find"),
+      keep: unsupported("thumbnails.keep"),
+      due: unsupported("thumbnails.due"),
+      putOff: unsupported("thumbnails.putOff"),
+      forgetRequest: unsupported("thumbnails.forgetRequest"),
+    },
     files: {
       announce: unsupported("files.announce"),
       isUnused: unsupported("files.isUnused"),

@@ -11,6 +11,8 @@ import type { OneTimeToken } from "../../domain/accounts/one-time-tokens.ts"
 import { accepted, type SecondFactor } from "../../domain/accounts/second-factors.ts"
 import type { UserState } from "../../domain/accounts/user-state.ts"
 import { eraseAccount, eraseFailedLogins } from "../../storage/account-deletion.ts"
+import { deleteAvatar } from "../../storage/accounts/avatars.ts"
+import { userAvatar, withoutAvatar } from "./avatars.ts"
 import { isWayBack } from "./email-restoration.ts"
 import { needsTokens, voidTokens } from "./one-time-tokens.ts"
 import { becoming, endedSessions, type Proof } from "./sign-in.ts"
@@ -94,7 +96,7 @@ export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDel
   },
 
   beginPurge: {
-    needs: needsTokens,
+    needs: () => [...needsTokens(), userAvatar],
     turn({ state: user, now }, { name, isOwnerGone }) {
       if (user.deletion_status === "purged") return { reply: { begun: user.deletion_at === null } }
       const isDue = user.deletion_status === "frozen" && user.deletion_at! <= secondsAt(now)
@@ -104,6 +106,7 @@ export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDel
       const nobody = { username: name, email: null, password_hash: null, created_at, bot, email_verified: false }
       const erased = becoming(user, newAccount({ ...nobody, deletion_status: "purged" })) // DEL2
       const out = signedOut(user)
+      const pictured = withoutAvatar(user, now)
       const told = securityLogout.to(userOnly(user.id), { user_id: user.id, message: "Account deleted" })
       const names = user.email === null ? [user.username] : [user.username, user.email]
       const counted = [loginKeyOf(user.id), ...names.map(loginKeyOfName)]
@@ -111,9 +114,16 @@ export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDel
         apply: draft => {
           erased.apply(draft)
           out.apply(draft)
+          pictured.apply(draft)
         },
-        write: [...erased.write, ...out.write, ...counted.map(name => eraseFailedLogins({ name }))],
-        publish: [told, ...out.publish],
+        write: [
+          ...erased.write,
+          ...out.write,
+          deleteAvatar({ user_id: user.id }),
+          ...pictured.write,
+          ...counted.map(name => eraseFailedLogins({ name })),
+        ],
+        publish: [told, ...out.publish, ...pictured.publish],
         reply: { begun: true },
       }
     },

@@ -212,12 +212,17 @@ function usedFactor(
  */
 function shownChange(user: User, after: User, newId: () => Snowflake): Publication[] {
   const isSeen = after.username !== user.username || after.badges !== user.badges
-  if (!isSeen && after.email === user.email) return []
-  return [
-    userUpdate.to(userOnly(user.id), { ...shownUser(after), email: after.email }),
-    ...(isSeen ? [announceUser.at({ user_id: user.id }, { key: `announce:${newId()}` })] : []),
-  ]
+  if (isSeen) return looksChanged(after, newId)
+  return after.email === user.email ? [] : [updated(after)]
 }
+
+/** The user looks different from now on (ACC3). */
+export const looksChanged = (user: User, newId: () => Snowflake): Publication[] => [
+  updated(user),
+  announceUser.at({ user_id: user.id }, { key: `announce:${newId()}` }),
+]
+
+const updated = (user: User) => userUpdate.to(userOnly(user.id), { ...shownUser(user), email: user.email })
 
 function wearing(user: User, badges: readonly string[], newId: () => Snowflake) {
   if (badges === user.badges) return { reply: { badges: [...badges] } }

@@ -207,3 +207,13 @@ function requireFreeName(others: readonly Readonly<EmojiState>[], given: string)
   if (others.some(emoji => emoji.name === name)) throw fail("emoji_exists")
   return name
 }
+
+/** What puts an emoji into another file, if it is in the first one. */
+export function emojiInFile(server: Server, id: Snowflake, from: string, file: FileState) {
+  const all = emojisOf(server)
+  if (!all.some(emoji => emoji.id === id && emoji.file === from)) return undefined
+  const left = all.map(emoji => (emoji.id === id ? { ...emoji, ...file } : emoji))
+  return (draft: ServerState) => {
+    emojiFacts.of(draft).set(allEmojisKey, left)
+  }
+}

@@ -1,4 +1,5 @@
 import { iconPath } from "../../contract/communities/icons.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Server as ShownServer } from "../../contract/communities/servers.ts"
 import { secondsAt } from "../../std/clock.ts"
 import { serverObject, type ServerState } from "../../domain/communities/servers.ts"
@@ -10,6 +11,7 @@ import { requireMember, requirePermission } from "../shared/access.ts"
 import { audit, type AuditContext } from "../shared/audit.ts"
 import { discarded } from "../shared/files.ts"
 import { member } from "../shared/member-facts.ts"
+import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind, TurnContext } from "../../runtime/actor.ts"
 import { guildUpdated } from "./server-settings.ts"
 import { defineFact } from "../shared/facts.ts"
@@ -84,3 +86,10 @@ function changed(context: TurnContext<ServerState, ServerState>, by: AuditContex
     publish: [guildUpdated({ ...server, icon_url }), ...(key ? [discarded(key)] : [])],
   }
 }
+
+/** What puts the icon into another file, if it is in the first one. */
+export const iconInFile = (server: Readonlied<ServerState>, _id: Snowflake, from: string, file: FileState) =>
+  iconFacts.of(server).get(iconKey)?.file === from &&
+  ((draft: ServerState) => {
+    iconFacts.of(draft).set(iconKey, file)
+  })

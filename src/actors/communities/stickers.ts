@@ -181,3 +181,16 @@ const stickersUpdated = (pack: Pack) =>
     server_id: pack.server_id,
     sticker_packs: [packObject(pack)],
   })
+
+/** What puts a sticker into another file, if it is in the first one. */
+export function stickerInFile(server: Server, id: Snowflake, from: string, file: FileState) {
+  const packs = packsOf(server)
+  if (!packs.some(({ stickers }) => stickers.some(one => one.id === id && one.file === from))) return undefined
+  const left = packs.map(pack => ({
+    ...pack,
+    stickers: pack.stickers.map(one => (one.id === id ? { ...one, ...file } : one)),
+  }))
+  return (draft: ServerState) => {
+    stickerFacts.of(draft).set(allStickerPacksKey, left)
+  }
+}

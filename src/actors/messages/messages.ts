@@ -32,6 +32,7 @@ import { pollBegins } from "./polls.ts"
 import { combine, type HomeEffects } from "../shared/effects.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind, TurnContext } from "../../runtime/actor.ts"
+import { thumbnailsAsked } from "./thumbnails.ts"
 import { textToViewers, toViewers } from "./viewers.ts"
 import { defineMemory, type Need } from "../../runtime/facts.ts"
 import { defineFact } from "../shared/facts.ts"
@@ -250,8 +251,9 @@ export function posting(
         : toViewers(server, channel_id, messageCreate, messageObject(state, { linkTo, now, reader: null })),
   }
   const mentions = mentioning(server, state, author, now)
-  if (!poll && !mentions) return posted
-  return combine(posted, poll ? pollBegins(poll, state) : undefined, mentions)
+  const pictures = thumbnailsAsked(state)
+  if (!poll && !mentions && !pictures) return posted
+  return combine(posted, poll ? pollBegins(poll, state) : undefined, mentions, pictures)
 }
 
 /** Most messages have nothing but their text. */

@@ -77,7 +77,7 @@ export const createEmoji = defineRoute({
   method: "POST",
   path: "/servers/:server_id/emojis",
   summary:
-    "Add an emoji: a PNG, GIF or WebP image of at most 256 KB and 1024 × 1024 pixels. The type is read from the content",
+    "Add an emoji: a PNG, GIF or WebP image of at most 256 KB and 1024 × 1024 pixels. The type is read from the content; the image is re-encoded, so its metadata is removed",
   tag: "Emojis",
   auth: "user",
   isAudited: true,
@@ -146,7 +146,7 @@ export const deleteEmoji = defineRoute({
 export const getEmojiPicture = defineRoute({
   method: "GET",
   path: "/media/emojis/:emoji_id",
-  summary: "Get the image of an emoji as it was uploaded. No authentication; the response never changes",
+  summary: "Get the image of an emoji. No authentication; the response never changes",
   tag: "Emojis",
   auth: "public",
   isGated: false,

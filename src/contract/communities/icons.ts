@@ -2,6 +2,7 @@ import { z } from "zod"
 import { Snowflake, Success } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { Content, defineRoute, FormFile } from "../core/registry.ts"
+import { pictureSummary } from "../core/pictures.ts"
 import { Server } from "./servers.ts"
 
 /** What `icon_url` is of a server that has one. */
@@ -37,7 +38,7 @@ const fails = [
 export const putIcon = defineRoute({
   method: "POST",
   path: "/servers/:server_id/icon",
-  summary: "Set a server's icon, at most 2 MB",
+  summary: "Set a server's icon from a file of at most 2 MB. It is re-encoded as for the other route",
   tag: "Servers",
   auth: "user",
   isAudited: true,
@@ -52,7 +53,7 @@ export const putIcon = defineRoute({
 export const uploadIcon = defineRoute({
   method: "POST",
   path: "/avatars/servers/:server_id",
-  summary: "Set a server's icon, at most 5 MB",
+  summary: `Set a server's icon from a file of at most 5 MB. ${pictureSummary}`,
   tag: "Avatars",
   auth: "user",
   isAudited: true,

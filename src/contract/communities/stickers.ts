@@ -69,7 +69,8 @@ export const listStickers = defineRoute({
 export const createSticker = defineRoute({
   method: "POST",
   path: "/servers/:server_id/stickers",
-  summary: "Add a sticker: a PNG, APNG or Lottie file of at most 512 KB. If all packs are full, a new one is created",
+  summary:
+    "Add a sticker: a PNG, APNG or Lottie file of at most 512 KB. An image is re-encoded, so its metadata is removed. If all packs are full, a new one is created",
   tag: "Stickers",
   auth: "user",
   isAudited: true,
@@ -145,7 +146,7 @@ export const suggestStickers = defineRoute({
 export const getStickerFile = defineRoute({
   method: "GET",
   path: "/media/stickers/:sticker_id",
-  summary: "Get the file of a sticker as it was uploaded. No authentication; the response never changes",
+  summary: "Get the file of a sticker. No authentication; the response never changes",
   tag: "Stickers",
   auth: "public",
   isGated: false,

@@ -271,7 +271,7 @@ export const errors = {
   // Files, emoji, stickers
   file_too_large: { status: 400, message: "File too large", retry: false },
   invalid_file: { status: 400, message: "Invalid file type, or the file is damaged", retry: false },
-  picture_too_large: { status: 400, message: "The picture has too many pixels", retry: false },
+  picture_too_large: { status: 400, message: "The picture has too many pixels or frames", retry: false },
   invalid_emoji_name: { status: 400, message: "Emoji names have 2 to 32 of a to z, 0 to 9 and _", retry: false },
   emoji_exists: { status: 409, message: "Emoji with this name already exists", retry: false },
   emoji_limit: { status: 400, message: "Emoji limit", retry: false },

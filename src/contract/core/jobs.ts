@@ -113,17 +113,44 @@ export const deleteUploads = defineJob({
   data: z.object({ files: z.array(z.string()) }),
 })
 
+/** What a picture is for; see domain/core/pictures.ts for what each may be. */
+export const pictureUses = ["avatar", "emoji", "sticker"] as const
+export type PictureUse = (typeof pictureUses)[number]
+
+export const encodePicture = defineJob({
+  name: "encodePicture",
+  summary: "Decode and re-encode an uploaded picture, while its request waits for the result",
+  data: z.object({
+    /** What the uploaded bytes are kept under, and below what the result is. */
+    source: z.string(),
+    folder: z.string(),
+    use: z.enum(pictureUses),
+    /** The worker that waits, under which id, and until when in Unix milliseconds. */
+    asker: z.string(),
+    request: z.string(),
+    until: z.int(),
+  }),
+})
+
+export const makeThumbnails = defineJob({
+  name: "makeThumbnails",
+  summary: "Make the thumbnails of a message's pictures, and send MESSAGE_UPDATE with them",
+  data: z.object({ channel_id: Snowflake, message_id: Snowflake }),
+})
+
 export const jobs = {
   alertModerators,
   announceUser,
   deleteFiles,
   deleteMessagesOf,
   deleteUploads,
+  encodePicture,
   exportAccount,
   expireInvite,
   expirePoll,
   expireSession,
   expireVoice,
+  makeThumbnails,
   notifyMentioned,
   purgeAccount,
   purgeMessages,

@@ -158,8 +158,18 @@ export const limits = {
   charactersLookedUp: 200,
   iconBytes: 2_097_152,
   avatarBytes: 5_242_880,
-  /** Pixels of a side of an avatar or an icon. */
+  /** Pixels of a side of an avatar or an icon as it is uploaded, and as it is kept. */
   avatarSide: 16_384,
+  avatarSideKept: 512,
+  /** Of a picture that is decoded: pixels of a frame, frames, and pixels of all frames together. */
+  picturePixels: 50_000_000,
+  pictureFrames: 1_000,
+  framePixels: 50_000_000,
+  /** Of a voice message. */
+  waveformCharacters: 400,
+  /** Of an attachment, if it is to have thumbnails: bytes, and pixels. */
+  thumbnailBytes: 26_214_400,
+  thumbnailPixels: 150_000_000,
   automod: {
     rulesPerServer: 100,
     /** Bytes of the configs and actions of a server's rules together, as JSON. */

@@ -15,17 +15,33 @@ export const Upload = z
     content_type: z.string(),
     url: z.string().describe("A path on this server"),
     hash: z.string().nullable().describe("SHA-256 of the file, in hex"),
-    thumbnails: z.record(z.string(), z.string()).nullable(),
+    thumbnails: z
+      .record(z.string(), z.string())
+      .nullable()
+      .describe("Null: thumbnails of a picture are made once a message has it"),
   })
   .meta({ id: "UploadResponse" })
 export type Upload = z.infer<typeof Upload>
+
+/** What the sender of a voice message says of it; the server does not check it against the file. */
+export const AttachmentMetadata = z
+  .object({
+    duration_seconds: z.number().min(0).max(86_400).optional(),
+    waveform: z
+      .base64()
+      .max(limits.waveformCharacters)
+      .optional()
+      .describe("Loudness over time, one byte for each stretch, in base64"),
+  })
+  .meta({ id: "AttachmentMetadata" })
 
 const AttachmentInput = z
   .looseObject({
     id: z.string().max(limits.urlCharacters).nullish(),
     url: z.string().max(limits.urlCharacters).nullish(),
+    metadata: AttachmentMetadata.nullish(),
   })
-  .describe("The response of an upload, or only its `id` or its `url`. The server fills in everything else")
+  .describe("The response of an upload, or only its `id` or its `url`. The server fills in everything but `metadata`")
   .meta({ id: "AttachmentRequest" })
 export type AttachmentInput = z.output<typeof AttachmentInput>
 
@@ -69,7 +85,7 @@ export const getAttachment = defineRoute({
   method: "GET",
   path: "/media/attachments/:filename",
   summary:
-    "Download a file of a message, or a byte range of it. Allowed for its uploader, for anyone who may read such a message, and with a signed link",
+    "Download a file of a message, or a byte range of it. Allowed for its uploader, for anyone who may read such a message, and with a signed link. The thumbnails of a picture are files of their own, open to the same readers",
   tag: "Media",
   auth: "signed",
   params: z.object({ filename: z.string() }),

@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { AttachmentInputs } from "./attachments.ts"
+import { AttachmentInputs, AttachmentMetadata } from "./attachments.ts"
 import { Embeds } from "./embeds.ts"
 import { omittable, queryInt, Seconds, Snowflake, SnowflakeInput, Success, text } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
@@ -7,6 +7,8 @@ import { Poll, PollInput, PollResults } from "./polls.ts"
 import { defineEvent, defineRoute } from "../core/registry.ts"
 
 export const auditActions = ["MESSAGE_DELETE", "MESSAGE_BULK_DELETE"] as const
+
+const Thumbnails = z.object({ "64": z.string(), "128": z.string(), "256": z.string(), "512": z.string() })
 
 export const Attachment = z
   .object({
@@ -16,8 +18,21 @@ export const Attachment = z
     size: z.int().nonnegative().describe("Bytes"),
     url: z.string().describe("A signed path on this server. It gives access to the file for a day"),
     hash: z.string().nullable().describe("SHA-256 of the file, in hex"),
+    metadata: AttachmentMetadata.nullable().describe("As its sender gave it, for voice messages"),
+    width: z.int().nullable().describe("Pixels of a picture as it is shown. Null until the thumbnails are ready"),
+    height: z.int().nullable(),
+    thumbhash: z
+      .string()
+      .nullable()
+      .describe(
+        "A ThumbHash in base64: about 25 bytes that a client can draw in the picture's place until it is there",
+      ),
+    thumbnails: Thumbnails.nullable().describe(
+      "Signed paths of WebP pictures that fit into 64, 128, 256 and 512 pixels. Null for other files, and until they are ready: then MESSAGE_UPDATE has them",
+    ),
   })
   .meta({ id: "AttachmentResponse" })
+export type Attachment = z.infer<typeof Attachment>
 
 export const Reaction = z
   .object({
@@ -244,7 +259,7 @@ export const messageUpdate = defineEvent({
   name: "MESSAGE_UPDATE",
   intent: messageIntent,
   delivery: "stored",
-  summary: "A message, its pin or its poll changed. The event has the whole message",
+  summary: "A message, its pin, its poll or the thumbnails of its attachments changed. The event has the whole message",
   data: Message,
   about: ({ channel_id, id }) => [channel_id, id],
 })

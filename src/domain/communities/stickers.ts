@@ -1,6 +1,6 @@
 import { stickerPath, type Sticker, type StickerPack } from "../../contract/communities/stickers.ts"
 import { limits } from "../../contract/core/limits.ts"
-import { pictureOf } from "../core/pictures.ts"
+import type { EncodedPicture } from "../core/pictures.ts"
 import type { FileState } from "../core/file-types.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 
@@ -49,24 +49,23 @@ export const packObject = (pack: Readonly<StickerPackState>): StickerPack => ({
   stickers: pack.stickers.map(stickerObject),
 })
 
-/** The file of a sticker by its content; undefined: it can be none. */
+/** The file of a sticker by its content. */
 export interface StickerFile {
   readonly format: StickerState["format"]
   readonly content_type: "image/png" | "application/json"
   readonly width: number
   readonly height: number
 }
-export function stickerFileOf(bytes: Uint8Array): StickerFile | undefined {
-  const picture = pictureOf(bytes)
-  if (!picture) return lottieOf(bytes)
-  const { contentType, width, height, animated } = picture
-  return contentType === "image/png"
-    ? { format: animated ? "apng" : "png", content_type: contentType, width, height }
-    : undefined
-}
 
-/** Lottie: an object with the keys that every player asks for. */
-function lottieOf(bytes: Uint8Array): StickerFile | undefined {
+export const stickerFileOf = ({ width, height, animated }: EncodedPicture): StickerFile => ({
+  format: animated ? "apng" : "png",
+  content_type: "image/png",
+  width,
+  height,
+})
+
+/** Lottie: an object with the keys that every player asks for. Undefined: it is none. */
+export function lottieOf(bytes: Uint8Array): StickerFile | undefined {
   let value: unknown
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))

@@ -49,3 +49,4 @@ export interface PersonalData {
 /** Reasons for columns that several tables leave out. */
 export const nameOfFile = "What the file is kept under; its picture is at the address of its id"
 export const secretReason = "Secret that proves who somebody is: worth something to a thief only"
+export const encodedReason = "Whether the picture was encoded again since it was uploaded"

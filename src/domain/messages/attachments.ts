@@ -1,5 +1,7 @@
 import { sameHash } from "../core/hashes.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
+import { limits } from "../../contract/core/limits.ts"
+import type { Attachment } from "../../contract/messages/messages.ts"
 
 /**
  * A file that somebody sent: its name below `/media/attachments`, and what was found out about it.
@@ -11,6 +13,8 @@ export interface UploadFacts {
   size: number
   /** SHA-256 in hex. */
   hash: string
+  /** What its sender says of it in a message. */
+  metadata?: Attachment["metadata"]
 }
 
 export interface UploadState extends UploadFacts {
@@ -24,7 +28,68 @@ export interface UploadState extends UploadFacts {
 /** A file of a message. */
 export interface AttachmentState extends UploadFacts {
   id: Snowflake
+  /** Once it is known; a file that is no picture has none. */
+  picture?: PictureFacts
 }
+
+/** What is known of a picture that was made thumbnails of. */
+export interface PictureFacts {
+  width: number
+  height: number
+  /** In base64. */
+  thumbhash: string
+}
+
+/** Pixels of the square that a thumbnail fits into. */
+export const thumbnailSides = [64, 128, 256, 512] as const
+export type ThumbnailSide = (typeof thumbnailSides)[number]
+
+/** The name of a thumbnail below `/media/attachments`. */
+export const thumbnailName = (file: string, side: ThumbnailSide): string => `${file}-${side}.webp`
+
+/** Of which file, and how large, a thumbnail is by its name; undefined: it is none. */
+export function thumbnailOf(name: string): { file: string; side: ThumbnailSide } | undefined {
+  const [, file, digits] = /^(.+)-(\d+)\.webp$/.exec(name) ?? []
+  const side = thumbnailSides.find(one => String(one) === digits)
+  return file !== undefined && side !== undefined ? { file, side } : undefined
+}
+
+/** Whether a file may have thumbnails, as far as its type and size say. */
+export const mayHaveThumbnails = ({ content_type, size }: Pick<UploadFacts, "content_type" | "size">): boolean =>
+  picturesSeen.has(content_type) && size <= limits.thumbnailBytes
+
+const picturesSeen: ReadonlySet<string> = new Set([
+  "image/png",
+  "image/apng",
+  "image/jpeg",
+  "image/jpg",
+  "image/pjpeg",
+  "image/gif",
+  "image/webp",
+])
+
+/** As a message shows it. */
+export function attachmentObject(
+  { file, picture, metadata = null, ...shown }: Readonly<AttachmentState>,
+  linkTo: LinkTo,
+): Attachment {
+  return {
+    ...shown,
+    url: linkTo(file),
+    metadata,
+    width: picture?.width ?? null,
+    height: picture?.height ?? null,
+    thumbhash: picture?.thumbhash ?? null,
+    thumbnails: picture ? linksOf(file, linkTo) : null,
+  }
+}
+
+const linksOf = (file: string, linkTo: LinkTo) => ({
+  "64": linkTo(thumbnailName(file, 64)),
+  "128": linkTo(thumbnailName(file, 128)),
+  "256": linkTo(thumbnailName(file, 256)),
+  "512": linkTo(thumbnailName(file, 512)),
+})
 
 /** Where a file of a message can be read. */
 export type LinkTo = (file: string) => string

@@ -32,7 +32,8 @@ function embedsSize(embeds: readonly unknown[] | null | undefined): Size {
 }
 
 const partsOf = ({ attachments, reactions, poll }: Readonly<MessageState>): number =>
-  part * ((attachments?.length ?? 0) + (reactions?.length ?? 0) + (poll ? 2 + poll.options.length : 0))
+  part * ((attachments?.length ?? 0) + (reactions?.length ?? 0) + (poll ? 2 + poll.options.length : 0)) +
+  (attachments ?? []).reduce((sum, { metadata }) => sum + (metadata?.waveform?.length ?? 0), 0)
 
 /** Bytes of memory. */
 export const bytesOf = (message: Readonly<MessageState>): number =>

@@ -3,7 +3,7 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Message } from "../../contract/messages/messages.ts"
 import type { PollInput } from "../../contract/messages/polls.ts"
 import { avatarPath } from "../../contract/accounts/users.ts"
-import type { LinkTo, UploadFacts, AttachmentState } from "./attachments.ts"
+import { attachmentObject, type AttachmentState, type LinkTo, type UploadFacts } from "./attachments.ts"
 import { shownBadges } from "../accounts/badges.ts"
 import { secondsOf } from "../core/snowflake.ts"
 import { newPoll, pollObject, pollResults, textOf, type PollState } from "./polls.ts"
@@ -65,7 +65,7 @@ export function messageObject(
     created_at: secondsOf(message.id),
     edited_at: message.edited_at,
     reply_to_id: message.reply_to_id,
-    attachments: (message.attachments ?? []).map(({ file, ...shown }) => ({ ...shown, url: linkTo(file) })),
+    attachments: (message.attachments ?? []).map(attachment => attachmentObject(attachment, linkTo)),
     embeds: message.embeds ? [...message.embeds] : [],
     pinned: isPinned(message),
     status: "sent",

@@ -1,15 +1,13 @@
 import { serverActor } from "../../actors/server.ts"
 import type { Emoji, routes } from "../../contract/communities/emojis.ts"
-import { fail } from "../../contract/core/errors.ts"
 import { success } from "../../contract/core/fields.ts"
-import { limits } from "../../contract/core/limits.ts"
-import { pictureOf, type Picture } from "../../domain/core/pictures.ts"
-import { stored, withFile } from "../shared/files.ts"
+import { serverFiles } from "../../storage/core/blobs.ts"
+import { stored, withPicture } from "../shared/files.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
-import type { FileNeeds } from "../shared/files.ts"
+import type { PictureNeeds } from "../shared/files.ts"
 
-export function emojis(http: Http<"emojis"> & FileNeeds): Handlers<typeof routes> {
+export function emojis(http: Http<"emojis"> & PictureNeeds): Handlers<typeof routes> {
   const { ask, storage, log } = http
 
   /** With the current names of the users who added them. */
@@ -41,8 +39,8 @@ export function emojis(http: Http<"emojis"> & FileNeeds): Handlers<typeof routes
     async createEmoji({ params: { server_id }, body: { name, image }, caller, reason }) {
       const user = caller.user_id
       await ask(serverActor, server_id, { type: "requireEmojiManager", user })
-      const { contentType, animated } = emojiPicture(image.bytes)
-      const created = await withFile(http, server_id, { bytes: image.bytes, content_type: contentType }, file =>
+      const picture = { bytes: image.bytes, use: "emoji" } as const
+      const created = await withPicture(http, serverFiles(server_id), picture, (file, { animated }) =>
         ask(serverActor, server_id, { type: "createEmoji", user, reason, name, animated, file }),
       )
       return namedAfter(created)
@@ -63,11 +61,4 @@ export function emojis(http: Http<"emojis"> & FileNeeds): Handlers<typeof routes
       return stored(http, await storage.emojis.file(emoji_id), "emoji_not_found")
     },
   }
-}
-
-function emojiPicture(bytes: Uint8Array): Picture {
-  const picture = pictureOf(bytes)
-  if (!picture || picture.contentType === "image/jpeg") throw fail("invalid_file")
-  if (Math.max(picture.width, picture.height) > limits.emojiSide) throw fail("picture_too_large")
-  return { ...picture, animated: picture.animated && picture.contentType !== "image/png" }
 }

@@ -3,13 +3,16 @@ import { fail, Failure } from "../../contract/core/errors.ts"
 import { success } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import type { routes } from "../../contract/communities/stickers.ts"
-import { stickerFileOf, stickerObject, wordsOf } from "../../domain/communities/stickers.ts"
-import { stored, withFile } from "../shared/files.ts"
+import { lottieOf, stickerFileOf, stickerObject, wordsOf, type StickerFile } from "../../domain/communities/stickers.ts"
+import type { FileState } from "../../domain/core/file-types.ts"
+import { pictureTypeOf } from "../../domain/core/pictures.ts"
+import { serverFiles } from "../../storage/core/blobs.ts"
+import { stored, withFile, withPicture } from "../shared/files.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
-import type { FileNeeds } from "../shared/files.ts"
+import type { PictureNeeds } from "../shared/files.ts"
 
-export const stickers = (http: Http<"stickers"> & FileNeeds): Handlers<typeof routes> => {
+export const stickers = (http: Http<"stickers"> & PictureNeeds): Handlers<typeof routes> => {
   const { ask, storage } = http
   return {
     listStickers: ({ params, caller }) =>
@@ -18,13 +21,16 @@ export const stickers = (http: Http<"stickers"> & FileNeeds): Handlers<typeof ro
     async createSticker({ params: { server_id }, body: { name, image, tags = [] }, caller, reason }) {
       const user = caller.user_id
       await ask(serverActor, server_id, { type: "requireEmojiManager", user })
-      const picture = stickerFileOf(image.bytes)
-      if (!picture) throw fail("invalid_file")
-      if (picture.format !== "json" && Math.max(picture.width, picture.height) > limits.stickerSide)
-        throw fail("picture_too_large")
-      return withFile(http, server_id, { bytes: image.bytes, content_type: picture.content_type }, file =>
-        ask(serverActor, server_id, { type: "createSticker", user, reason, name, tags, picture, file }),
-      )
+      const create = (file: FileState, picture: StickerFile) =>
+        ask(serverActor, server_id, { type: "createSticker", user, reason, name, tags, picture, file })
+      const { bytes } = image
+      if (pictureTypeOf(bytes))
+        return withPicture(http, serverFiles(server_id), { bytes, use: "sticker" }, (file, shown) =>
+          create(file, stickerFileOf(shown)),
+        )
+      const lottie = lottieOf(bytes)
+      if (!lottie) throw fail("invalid_file")
+      return withFile(http, server_id, { bytes, content_type: lottie.content_type }, file => create(file, lottie))
     },
 
     async deleteSticker({ params: { sticker_id }, caller, reason }) {

@@ -4,7 +4,7 @@ import type { AttachmentInput, routes, Upload } from "../../contract/messages/at
 import { errors, fail, Failure, unavailable } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Content } from "../../contract/core/registry.ts"
-import { attachmentPath, type UploadFacts, type UploadState } from "../../domain/messages/attachments.ts"
+import { attachmentPath, thumbnailOf, type UploadFacts, type UploadState } from "../../domain/messages/attachments.ts"
 import { secondsAt } from "../../std/clock.ts"
 import {
   contentTypeOf,
@@ -24,7 +24,7 @@ import {
 } from "../../domain/core/filenames.ts"
 import { partOf } from "../../domain/core/ranges.ts"
 import { limitsOf } from "../../domain/accounts/tiers.ts"
-import { isUploadName, uploadFile, type Blobs } from "../../storage/core/blobs.ts"
+import { isUploadName, thumbnailFile, uploadFile, type Blobs } from "../../storage/core/blobs.ts"
 import { harmless } from "../shared/files.ts"
 import { maxBytesBesideFile, type StreamedFile } from "../server/form-stream.ts"
 import { sizeMessage } from "../server/multipart.ts"
@@ -45,7 +45,7 @@ interface Attempt {
   isUndecided: boolean
 }
 
-type AttachmentNeeds = Http<"files" | "uploads"> & Uses<{ readonly blobs: Blobs }>
+type AttachmentNeeds = Http<"files" | "uploads" | "thumbnails"> & Uses<{ readonly blobs: Blobs }>
 
 function createKeep({ storage, integrations: { blobs }, clock, log }: AttachmentNeeds) {
   /** A refused file goes at once. */
@@ -175,15 +175,18 @@ export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
     },
 
     async getAttachment({ params: { filename }, query, caller, range, ifRange }) {
-      if (!isUploadName(filename)) throw fail("invalid_filename")
-      const found = (await storage.uploads.find([filename])).get(filename)
+      const thumbnail = thumbnailOf(filename)
+      const file = thumbnail?.file ?? filename
+      if (!isUploadName(file)) throw fail("invalid_filename")
+      const found = (await storage.uploads.find([file])).get(file)
       if (!found) throw fail("file_not_found")
       // A file that was never shown is its uploader's for a while; one that no message shows any
       // longer is about to be deleted. A link checks no access to a message, so there has to be a
       // message.
       const isKept = found.keep_until === null || found.keep_until > secondsAt(clock())
-      if ((caller === undefined || !isKept) && !(await storage.uploads.isShown(filename))) throw fail("file_not_found")
+      if ((caller === undefined || !isKept) && !(await storage.uploads.isShown(file))) throw fail("file_not_found")
       if (caller && !(await mayRead(found, caller.user_id))) throw fail("file_access_denied")
+      if (thumbnail) return thumbnailContent(http, thumbnail)
 
       const etag = `"${found.file}-${found.size}"`
       const isWhole = range === undefined || (ifRange !== undefined && ifRange !== etag)
@@ -228,11 +231,12 @@ export async function ownUploads(
 ): Promise<(UploadFacts | null)[]> {
   const files = given.map(fileOf)
   const found = await storage.uploads.find(files.filter(file => file !== undefined))
-  return files.map(name => {
+  return files.map((name, i) => {
     const upload = name === undefined ? undefined : found.get(name)
     if (upload?.user_id !== user) return null
     const { file, filename, content_type, size, hash } = upload
-    return { file, filename, content_type, size, hash }
+    const { metadata } = given[i]!
+    return { file, filename, content_type, size, hash, ...(metadata && { metadata }) }
   })
 }
 
@@ -306,6 +310,18 @@ class Examined {
     this.#type = contentTypeOf(this.#declared, this.#head)
     if (this.#type === undefined) throw fail("file_type_mismatch")
   }
+}
+
+/** Who may read a file may read its thumbnails. They never change. */
+async function thumbnailContent(
+  { storage, integrations: { blobs } }: AttachmentNeeds,
+  { file, side }: { file: string; side: number },
+): Promise<Content> {
+  const made = (await storage.thumbnails.find([file])).get(file)
+  const body = made && made.base !== null ? await blobs.get(thumbnailFile(made.base, side)) : undefined
+  if (!body) throw fail("file_not_found")
+  const headers = { ...harmless, "Cache-Control": "private, max-age=3600", ETag: `"${file}-${side}"` }
+  return { contentType: "image/webp", body, headers }
 }
 
 async function openAt(

@@ -13,7 +13,7 @@ import { openRedis } from "../../cluster/redis.ts"
 import { createTokens, hashSecret, newSecret, type AccessSession } from "../../cluster/tokens.ts"
 import { LoginReply } from "../../contract/accounts/auth.ts"
 import { routes } from "../../contract/contract.ts"
-import { fail } from "../../contract/core/errors.ts"
+import { fail, unavailable } from "../../contract/core/errors.ts"
 import { pages, type PageRoute } from "../../contract/pages.ts"
 import type { Route } from "../../contract/core/registry.ts"
 import { attachmentPath } from "../../domain/messages/attachments.ts"
@@ -158,6 +158,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
       },
       integrations: {
         blobs,
+        pictures: { encode: () => Promise.reject(unavailable("there is no job worker")) },
         budgets: { spend: async () => {} },
         iceServers: () => [],
         hashing: createHashing({ memoryKib: 1_024, passes: 1, maxConcurrent: 1, timeoutMs: 3_000 }),

@@ -3,12 +3,18 @@ import { Failure, fail, type ErrorCode } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Content, Unread } from "../../contract/core/registry.ts"
 import { secondsAt } from "../../std/clock.ts"
+import type { PictureRequests } from "../../cluster/picture-requests.ts"
+import type { PictureUse } from "../../contract/core/jobs.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
-import { serverFile, type Blobs } from "../../storage/core/blobs.ts"
+import { drawnPicture, pictureTypeOf, type EncodedPicture, type KeptPicture } from "../../domain/core/pictures.ts"
+import { incomingFile, serverFile, serverFiles, userFiles, type Blobs } from "../../storage/core/blobs.ts"
 import type { Http, Uses } from "./http.ts"
 
 /** What keeping a file takes. */
 export type FileNeeds = Pick<Http<"files">, "storage" | "clock" | "log"> & Uses<{ readonly blobs: Blobs }>
+
+/** What keeping a picture takes. */
+export type PictureNeeds = FileNeeds & Uses<{ readonly pictures: Pick<PictureRequests, "encode"> }>
 
 /** Refusals that leave open whether the turn was done. */
 const undecided: ReadonlySet<ErrorCode> = new Set(["unavailable", "internal"])
@@ -19,28 +25,64 @@ const undecided: ReadonlySet<ErrorCode> = new Set(["unavailable", "internal"])
  * a lost answer leaves is swept.
  */
 export async function withFile<T>(
-  { integrations: { blobs }, storage, clock, log }: FileNeeds,
+  http: FileNeeds,
   server: Snowflake,
   { bytes, content_type }: { bytes: Uint8Array; content_type: string },
   turn: (file: FileState) => Promise<T>,
 ): Promise<T> {
+  const { integrations, storage, clock } = http
   const file = randomBytes(16).toString("hex")
   const key = serverFile(server, file)
   await storage.files.announce(key, secondsAt(clock()))
-  await blobs.put(key, bytes)
-  const removeUnused = async () => {
+  await integrations.blobs.put(key, bytes)
+  return naming(http, key, () => turn({ file, content_type, hash: hashOf(bytes), size: bytes.length }))
+}
+
+/**
+ * The same with a picture, which a job worker decodes and encodes again: what it makes of it is what
+ * is kept, below `folder`. Whatever comes of that, what was uploaded goes.
+ */
+export async function withPicture<T>(
+  http: PictureNeeds,
+  folder: string,
+  { bytes, use }: { bytes: Uint8Array; use: PictureUse },
+  turn: (file: FileState, shown: EncodedPicture) => Promise<T>,
+): Promise<T> {
+  const { integrations, storage, clock } = http
+  if (!pictureTypeOf(bytes)) throw fail("invalid_file")
+  const source = incomingFile(randomBytes(16).toString("hex"))
+  await storage.files.announce(source, secondsAt(clock()))
+  let picture: KeptPicture
+  try {
+    await integrations.blobs.put(source, bytes)
+    picture = await integrations.pictures.encode({ source, folder, use })
+  } finally {
+    await removeUnused(http, source)
+  }
+  const { file, content_type, hash, size, ...shown } = picture
+  return naming(http, folder + file, () =>
+    turn({ file, content_type, hash, size }, { ...shown, content_type: picture.content_type }),
+  )
+}
+
+/** Has a turn name a file that is there. */
+async function naming<T>(http: FileNeeds, key: string, turn: () => Promise<T>): Promise<T> {
+  try {
+    return await turn()
+  } catch (error) {
+    if (error instanceof Failure && !undecided.has(error.code)) await removeUnused(http, key)
+    throw error
+  }
+}
+
+/** A file that no row names goes now; where that fails, it is swept. */
+async function removeUnused({ storage, integrations: { blobs }, log }: FileNeeds, key: string): Promise<void> {
+  try {
     if (!(await storage.files.isUnused(key))) return
     await blobs.delete(key)
     await storage.files.forget([key])
-  }
-  try {
-    return await turn({ file, content_type, hash: hashOf(bytes), size: bytes.length })
   } catch (error) {
-    if (error instanceof Failure && !undecided.has(error.code))
-      await removeUnused().catch((cause: unknown) =>
-        log.debug({ err: cause, key }, "a refused file is left to the sweep"),
-      )
-    throw error
+    log.debug({ err: error, key }, "an unused file is left to the sweep")
   }
 }
 
@@ -72,12 +114,15 @@ export const picture = <Body extends Content["body"]>(
   },
 })
 
-type ServerFile = FileState & { readonly server_id: Snowflake }
+/** A file of a server's, or of a user's own. */
+type OwnedFile = FileState & ({ readonly server_id: Snowflake } | { readonly user_id: Snowflake })
+const keyOf = (owned: OwnedFile): string =>
+  ("user_id" in owned ? userFiles(owned.user_id) : serverFiles(owned.server_id)) + owned.file
 
 /** A file that never changes under its address. */
 export function stored(
   http: Pick<FileNeeds, "integrations" | "log">,
-  found: ServerFile | undefined,
+  found: OwnedFile | undefined,
   missing: ErrorCode,
 ): Content {
   if (!found) throw fail(missing)
@@ -95,10 +140,10 @@ export const unread = ({ content_type, size, hash }: FileState, maxAge: string, 
 
 export async function contentOf(
   { integrations: { blobs }, log }: Pick<FileNeeds, "integrations" | "log">,
-  found: ServerFile,
+  found: OwnedFile,
   maxAge: string,
 ): Promise<(Content & { body: Uint8Array<ArrayBuffer> }) | undefined> {
-  const key = serverFile(found.server_id, found.file)
+  const key = keyOf(found)
   const bytes = await blobs.get(key)
   if (!bytes) {
     // It went between the row and here, or this host has another DATA_DIR than the one that took
@@ -107,4 +152,11 @@ export async function contentOf(
     return undefined
   }
   return picture(found.content_type, bytes, maxAge, found.hash)
+}
+
+/** What is served for somebody without a picture. `seed`: what their colour comes from. */
+export function drawn(seed: string, letters: string): Content & { body: Uint8Array<ArrayBuffer> } {
+  const [colour] = createHash("sha256").update(seed.toLowerCase()).digest()
+  const bytes = Buffer.from(drawnPicture(colour!, letters))
+  return picture("image/svg+xml", bytes, "max-age=3600", hashOf(bytes))
 }

@@ -1,7 +1,7 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
 import type { EmojiState } from "../../domain/communities/emojis.ts"
-import { nameOfFile, type PersonalData } from "../../domain/core/personal-data.ts"
+import { encodedReason, nameOfFile, type PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql } from "../core/database.ts"
 import { column, defineWrite, lastOf } from "../core/write.ts"
 
@@ -11,7 +11,7 @@ export const personalData: PersonalData = {
       userColumns: ["created_by"],
       key: { id: "bigint" },
       given: ["id", "server_id", "name", "animated", "content_type", "hash", "size", "created_by", "created_at"],
-      leftOut: { file: nameOfFile },
+      leftOut: { is_encoded: encodedReason, file: nameOfFile },
       atPurge: "kept",
     },
   },
@@ -20,10 +20,10 @@ export const personalData: PersonalData = {
 export const insertEmoji = defineWrite<EmojiState>(
   "insertEmoji",
   (sql, rows) => sql`
-    INSERT INTO emojis (id, server_id, name, animated, file, content_type, hash, size, created_by, created_at)
-    SELECT * FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "server_id")}::bigint[], ${column(rows, "name")}::text[],
+    INSERT INTO emojis (id, server_id, name, animated, file, content_type, hash, size, created_by, created_at, is_encoded)
+    SELECT t.*, true FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "server_id")}::bigint[], ${column(rows, "name")}::text[],
       ${column(rows, "animated")}::text[]::boolean[], ${column(rows, "file")}::text[], ${column(rows, "content_type")}::text[], ${column(rows, "hash")}::text[],
-      ${column(rows, "size")}::int[], ${column(rows, "created_by")}::bigint[], ${column(rows, "created_at")}::bigint[])`,
+      ${column(rows, "size")}::int[], ${column(rows, "created_by")}::bigint[], ${column(rows, "created_at")}::bigint[]) AS t`,
 )
 
 export const renameEmoji = defineWrite<{ id: Snowflake; name: string }>("renameEmoji", (sql, rows) => {

@@ -17,8 +17,9 @@ export const putIcon = defineWrite<FileState & { server_id: Snowflake; icon_url:
         ${column(last, "content_type")}::text[], ${column(last, "hash")}::text[], ${column(last, "size")}::int[])
         AS t (server_id, icon_url, file, content_type, hash, size)),
       shown AS (UPDATE servers SET icon_url = t.icon_url FROM t WHERE servers.id = t.server_id)
-    INSERT INTO server_icons (server_id, file, content_type, hash, size) SELECT server_id, file, content_type, hash, size FROM t
-    ON CONFLICT (server_id) DO UPDATE SET file = excluded.file, content_type = excluded.content_type, hash = excluded.hash, size = excluded.size`
+    INSERT INTO server_icons (server_id, file, content_type, hash, size, is_encoded) SELECT server_id, file, content_type, hash, size, true FROM t
+    ON CONFLICT (server_id) DO UPDATE SET file = excluded.file, content_type = excluded.content_type, hash = excluded.hash, size = excluded.size,
+      is_encoded = true`
 })
 
 export const deleteIcon = defineWrite<{ server_id: Snowflake }>(

@@ -3,7 +3,7 @@ import { limits } from "../../contract/core/limits.ts"
 import { shardOf } from "../../domain/core/snowflake.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
 import type { StickerPackState, StickerState } from "../../domain/communities/stickers.ts"
-import { nameOfFile, type PersonalData } from "../../domain/core/personal-data.ts"
+import { encodedReason, nameOfFile, type PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql } from "../core/database.ts"
 import { column, defineWrite } from "../core/write.ts"
 
@@ -29,7 +29,7 @@ export const personalData: PersonalData = {
         "created_by",
         "created_at",
       ],
-      leftOut: { file: nameOfFile },
+      leftOut: { is_encoded: encodedReason, file: nameOfFile },
       atPurge: "kept",
     },
   },
@@ -57,9 +57,9 @@ export const deleteStickerPack = defineWrite<{ id: Snowflake }>(
 export const insertSticker = defineWrite<StickerState>(
   "insertSticker",
   (sql, rows) => sql`
-    INSERT INTO stickers (id, pack_id, server_id, name, format, tags, related_emoji, file, content_type, hash, size, width, height, created_by, created_at)
+    INSERT INTO stickers (id, pack_id, server_id, name, format, tags, related_emoji, file, content_type, hash, size, width, height, created_by, created_at, is_encoded)
     SELECT t.id, t.pack_id, t.server_id, t.name, t.format, ARRAY(SELECT jsonb_array_elements_text(t.tags::jsonb)), t.related_emoji, t.file,
-      t.content_type, t.hash, t.size, t.width, t.height, t.created_by, t.created_at
+      t.content_type, t.hash, t.size, t.width, t.height, t.created_by, t.created_at, true
     FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "pack_id")}::bigint[], ${column(rows, "server_id")}::bigint[], ${column(rows, "name")}::text[],
       ${column(rows, "format")}::text[], ${rows.map(row => JSON.stringify(row.tags))}::text[], ${column(rows, "related_emoji")}::text[], ${column(rows, "file")}::text[],
       ${column(rows, "content_type")}::text[], ${column(rows, "hash")}::text[], ${column(rows, "size")}::int[], ${column(rows, "width")}::int[],

@@ -76,6 +76,14 @@ export const serverFile = (server: Snowflake, file: string): string => serverFil
 /** All of them. */
 export const serverFiles = (server: Snowflake): string => `servers/${server}/`
 
+/** Below it are the files of a user's own: their picture. */
+export const userFiles = (user: Snowflake): string => `users/${user}/`
+/** A picture on its way to the job worker that re-encodes it. `file`: 32 hex digits that nobody chose. */
+export const incomingFile = (file: string): string => `incoming/${file}`
+
+/** A thumbnail. `base`: 32 hex digits that nobody chose. */
+export const thumbnailFile = (base: string, side: number): string => `thumbnails/${base}-${side}`
+
 /** A file that somebody sent. `file`: 32 hex digits that nobody chose, and an extension. */
 export const uploadFile = (file: string): string => uploadFiles + file
 export const uploadFiles = "uploads/"
@@ -83,7 +91,8 @@ export const uploadFiles = "uploads/"
 export const isUploadName = (file: string): boolean => uploadShape.test(file)
 
 const uploadShape = /^[0-9a-f]{32}(?:\.[a-z0-9]{1,10})?$/
-const keyShape = /^(?:servers\/[1-9]\d{0,18}\/(?:[0-9a-f]{32})?|uploads\/[0-9a-f]{32}(?:\.[a-z0-9]{1,10})?)$/
+const keyShape =
+  /^(?:(?:servers|users)\/[1-9]\d{0,18}\/(?:[0-9a-f]{32})?|incoming\/[0-9a-f]{32}|thumbnails\/[0-9a-f]{32}-(?:64|128|256|512)|uploads\/[0-9a-f]{32}(?:\.[a-z0-9]{1,10})?)$/
 export const isBlobKey = (key: string): boolean => keyShape.test(key)
 
 /** Keeps them below a folder, which is the same for all hosts. */

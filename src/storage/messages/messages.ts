@@ -1,5 +1,6 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
+import type { AttachmentState } from "../../domain/messages/attachments.ts"
 import type { MessageState } from "../../domain/messages/messages.ts"
 import type { Actor } from "../../domain/accounts/accounts.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
@@ -119,6 +120,20 @@ export const updateContent = defineWrite<{ channel_id: Snowflake; id: Snowflake;
     WHERE messages.channel_id = t.channel_id AND messages.id = t.id`
   },
 )
+
+/** More is known of a message's files. */
+export const updateAttachments = defineWrite<{
+  channel_id: Snowflake
+  id: Snowflake
+  attachments: readonly Readonly<AttachmentState>[]
+}>("updateAttachments", (sql, rows) => {
+  const last = lastOf(rows, row => row.id)
+  return sql`
+    UPDATE messages SET attachments = t.attachments::json
+    FROM unnest(${column(last, "channel_id")}::bigint[], ${column(last, "id")}::bigint[], ${last.map(row => JSON.stringify(row.attachments))}::text[])
+      AS t (channel_id, id, attachments)
+    WHERE messages.channel_id = t.channel_id AND messages.id = t.id AND NOT messages.deleted`
+})
 
 /**
  * Deletes messages. An empty row is left of a message that may be asked for again, by its nonce or

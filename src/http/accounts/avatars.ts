@@ -1,0 +1,48 @@
+import { userActor } from "../../actors/user.ts"
+import { fail } from "../../contract/core/errors.ts"
+import { success, type Snowflake } from "../../contract/core/fields.ts"
+import type { AvatarUpload, routes } from "../../contract/accounts/avatars.ts"
+import type { FormFile } from "../../contract/core/registry.ts"
+import { lettersOf } from "../../domain/core/pictures.ts"
+import { userFiles } from "../../storage/core/blobs.ts"
+import { contentOf, drawn, unread, withPicture, type PictureNeeds } from "../shared/files.ts"
+import type { Handlers } from "../server/handlers.ts"
+import type { Http } from "../shared/http.ts"
+
+export const avatars = (http: Http<"avatars"> & PictureNeeds): Handlers<typeof routes> => {
+  const { ask, storage } = http
+
+  const put = (user: Snowflake, { bytes }: FormFile): Promise<AvatarUpload> =>
+    withPicture(http, userFiles(user), { bytes, use: "avatar" }, async (file, { width, height, animated }) => {
+      const { avatar_url } = await ask(userActor, user, { type: "putAvatar", file })
+      return { success: true, avatar_url, width, height, size: file.size, animated }
+    })
+
+  return {
+    putAvatar: ({ body: { file }, caller }) => put(caller.user_id, file),
+    putOwnAvatar: ({ body: { file }, caller }) => put(caller.user_id, file),
+
+    async deleteAvatar({ caller }) {
+      await ask(userActor, caller.user_id, { type: "deleteAvatar" })
+      return success
+    },
+
+    async getAvatar({ params: { user_id } }) {
+      const found = await storage.avatars.shown(user_id)
+      if (!found) throw fail("user_not_found")
+      const { avatar } = found
+      if (!avatar) return drawnWhole(found.name)
+      return unread(avatar, ofAvatars, async () => {
+        const content = await contentOf(http, { ...avatar, user_id }, ofAvatars)
+        if (content) return content
+        // The file of a moment ago may have gone for another.
+        const now = await storage.avatars.shown(user_id)
+        const another = now?.avatar && (await contentOf(http, { ...now.avatar, user_id }, ofAvatars))
+        return another ?? drawnWhole(now?.name ?? found.name)
+      })
+    },
+  }
+}
+
+const ofAvatars = "max-age=86400"
+const drawnWhole = (name: string) => drawn(name, lettersOf(name))

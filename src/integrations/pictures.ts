@@ -1,0 +1,162 @@
+import type { Sharp, SharpOptions } from "sharp"
+import { rgbaToThumbHash } from "thumbhash"
+import type { PictureUse } from "../contract/core/jobs.ts"
+import { limits } from "../contract/core/limits.ts"
+import {
+  isTooMuch,
+  pictureRules,
+  pictureTypeOf,
+  type EncodedPicture,
+  type PictureRefusal,
+  type PictureRules,
+  type PictureType,
+} from "../domain/core/pictures.ts"
+import { thumbnailSides, type PictureFacts, type ThumbnailSide } from "../domain/messages/attachments.ts"
+import { framesOfPng, assemble, disassemble } from "./apng.ts"
+
+/** A picture that takes longer is refused. */
+const timeoutSeconds = 15
+
+/**
+ * libvips reads many formats, some of which are programs: it is left the four that are kept. What it
+ * would keep of pictures that are decoded once, and its threads, are better left to the next one.
+ */
+async function loadSharp() {
+  const { default: sharp } = await import("sharp")
+  sharp.block({ operation: ["VipsForeignLoad"] })
+  sharp.unblock({
+    operation: [
+      "VipsForeignLoadJpegBuffer",
+      "VipsForeignLoadPngBuffer",
+      "VipsForeignLoadNsgifBuffer",
+      "VipsForeignLoadWebpBuffer",
+    ],
+  })
+  sharp.cache(false)
+  sharp.concurrency(1)
+  return sharp
+}
+type SharpModule = Awaited<ReturnType<typeof loadSharp>>
+
+const encoders: Readonly<Record<PictureType, (picture: Sharp) => Sharp>> = {
+  "image/jpeg": picture => picture.jpeg({ quality: 85 }),
+  "image/png": picture => picture.png(),
+  // Half of the effort costs a few percent of bytes.
+  "image/gif": picture => picture.gif({ effort: 4 }),
+  "image/webp": picture => picture.webp({ quality: 85, effort: 2 }),
+}
+
+type Encoded = EncodedPicture & { readonly bytes: Buffer }
+
+/**
+ * Decodes pictures and encodes them again, on threads of libvips: what is not pixels, such as the
+ * place where a photo was taken, or what else is hidden in a file, is gone after that.
+ */
+export function createPictures() {
+  let loading: Promise<SharpModule> | undefined
+
+  async function encode(bytes: Uint8Array, use: PictureUse): Promise<Encoded | { readonly refusal: PictureRefusal }> {
+    const rules = pictureRules[use]
+    const type = pictureTypeOf(bytes)
+    if (type === undefined || !rules.types.includes(type)) return { refusal: "invalid_file" }
+    const sharp = await (loading ??= loadSharp())
+    const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+    try {
+      if (type === "image/png" && rules.keepsApng && framesOfPng(file) > 0) return await encodeApng(sharp, file, rules)
+      return await encodePlain(sharp, file, type, rules)
+    } catch (error) {
+      return { refusal: isTimeout(error) ? "picture_too_large" : "invalid_file" }
+    }
+  }
+
+  async function thumbnailsOf(bytes: Uint8Array): Promise<Thumbnails | undefined> {
+    if (!pictureTypeOf(bytes)) return undefined
+    const sharp = await (loading ??= loadSharp())
+    const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+    try {
+      return await makeThumbnails(sharp, file)
+    } catch {
+      return undefined
+    }
+  }
+
+  return { encode, thumbnailsOf }
+}
+
+interface Thumbnails extends PictureFacts {
+  readonly images: ReadonlyMap<ThumbnailSide, Buffer>
+}
+
+/** Pixels of a side of what a ThumbHash is made of, on the event loop: a hundred are the most it takes. */
+const hashedSide = 48
+
+/** The file is decoded once; the smaller ones are made of the largest. */
+async function makeThumbnails(sharp: SharpModule, file: Buffer): Promise<Thumbnails | undefined> {
+  const { autoOrient: upright } = await sharp(file, reading()).metadata()
+  const { width, height } = upright
+  if (width * height > limits.thumbnailPixels) return undefined
+  const fitting = (picture: Sharp, side: number) =>
+    picture.resize({ width: side, height: side, fit: "inside", withoutEnlargement: true })
+  const largest = await fitting(sharp(file, reading()).timeout({ seconds: timeoutSeconds }).autoOrient(), 512)
+    .toColourspace("srgb")
+    .ensureAlpha()
+    .raw()
+    .toBuffer({ resolveWithObject: true })
+  const smaller = (side: number) =>
+    fitting(sharp(largest.data, { raw: { width: largest.info.width, height: largest.info.height, channels: 4 } }), side)
+  const images = new Map<ThumbnailSide, Buffer>()
+  for (const side of thumbnailSides) images.set(side, await smaller(side).webp({ quality: 75, effort: 2 }).toBuffer())
+  const hashed = await smaller(hashedSide).raw().toBuffer({ resolveWithObject: true })
+  const thumbhash = Buffer.from(rgbaToThumbHash(hashed.info.width, hashed.info.height, hashed.data)).toString("base64")
+  return { width, height, thumbhash, images }
+}
+
+const isTimeout = (error: unknown) => error instanceof Error && error.message.startsWith("timeout")
+
+/** Pixels are bounded by what the header says. A file that ends early is damaged. */
+const reading = (more: SharpOptions = {}): SharpOptions => ({ failOn: "error", limitInputPixels: false, ...more })
+
+async function encodePlain(sharp: SharpModule, file: Buffer, type: PictureType, rules: PictureRules) {
+  // Reads the header. The frames of a GIF are counted for it, and not decoded.
+  const { width, height, pages: frames = 1 } = await sharp(file, reading()).metadata()
+  if (isTooMuch({ width, height, frames }, rules.maxSide)) return { refusal: "picture_too_large" } as const
+  const isMoving = frames > 1
+  let picture = sharp(file, reading(isMoving ? { animated: true } : {})).timeout({ seconds: timeoutSeconds })
+  if (!isMoving) picture = picture.autoOrient()
+  if (rules.fitSide)
+    picture = picture.resize({
+      width: rules.fitSide,
+      height: rules.fitSide,
+      fit: "inside",
+      withoutEnlargement: true,
+    })
+  const { data, info } = await encoders[type](picture).toBuffer({ resolveWithObject: true })
+  return {
+    content_type: type,
+    width: info.width,
+    height: isMoving ? (info.pageHeight ?? info.height) : info.height,
+    animated: type === "image/gif" || isMoving,
+    bytes: data,
+  }
+}
+
+/** libvips knows no frames of PNG files: each is encoded as a picture of its own. */
+async function encodeApng(sharp: SharpModule, file: Buffer, rules: PictureRules) {
+  const { width, height } = await sharp(file, reading()).metadata()
+  const frames = framesOfPng(file)
+  if (isTooMuch({ width, height, frames }, rules.maxSide)) return { refusal: "picture_too_large" } as const
+  const apart = disassemble(file, limits.pictureFrames)
+  if (apart.frames.length !== frames) return { refusal: "invalid_file" } as const
+  const again = (png: Buffer) =>
+    sharp(png, reading({ limitInputPixels: width * height }))
+      .timeout({ seconds: timeoutSeconds })
+      .toColourspace("srgb")
+      .ensureAlpha()
+      .png()
+      .toBuffer()
+  const encoded: { control: Buffer; png: Buffer }[] = []
+  for (const { control, png } of apart.frames) encoded.push({ control, png: await again(png) })
+  const still = apart.still && (await again(apart.still))
+  const bytes = assemble({ ...apart, frames: encoded, still })
+  return { content_type: "image/png", width, height, animated: true, bytes } as const
+}

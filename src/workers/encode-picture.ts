@@ -1,0 +1,38 @@
+import { createHash, randomBytes } from "node:crypto"
+import type { PictureAnswer } from "../cluster/picture-requests.ts"
+import type { PictureUse } from "../contract/core/jobs.ts"
+import type { KeptPicture, PictureRefusal } from "../domain/core/pictures.ts"
+import { secondsAt } from "../std/clock.ts"
+import type { JobTools, Processor } from "./processor.ts"
+
+/** After `until` nobody waits any longer, and the source is gone or about to go. */
+export const encodePicture: Processor<"encodePicture"> = async (tools, { source, folder, use, ...waiting }) => {
+  const { asker, request, until } = waiting
+  if (tools.now() >= until) return
+  const bytes = await tools.blobs.get(source)
+  if (!bytes) return
+  const answer: PictureAnswer = { request, ...(await keptPicture(tools, folder, use, bytes)) }
+  tools.pictures.answer(asker, answer)
+}
+
+/**
+ * Encodes a picture and keeps it below a folder, with a note that no row names it yet. Another run
+ * keeps another file: no file is written that a row may name already.
+ */
+export async function keptPicture(
+  tools: JobTools,
+  folder: string,
+  use: PictureUse,
+  bytes: Uint8Array,
+): Promise<{ picture: KeptPicture } | { refusal: PictureRefusal }> {
+  const { pictures, storage, blobs, now } = tools
+  const encoded = await pictures.encode(bytes, use)
+  pictures.count(use, "refusal" in encoded ? encoded.refusal : "encoded")
+  if ("refusal" in encoded) return encoded
+  const { bytes: content, ...shown } = encoded
+  const file = randomBytes(16).toString("hex")
+  await storage.files.announce(folder + file, secondsAt(now()))
+  await blobs.put(folder + file, content)
+  const hash = createHash("sha256").update(content).digest("hex")
+  return { picture: { ...shown, file, hash, size: content.length } }
+}
