@@ -21,6 +21,7 @@ import { benchGuarantees } from "./guarantees.ts"
 import { benchHistory } from "./history/run.ts"
 import { benchLatency } from "./latency.ts"
 import { benchPeers } from "./peers/run.ts"
+import { benchPictures } from "./pictures/run.ts"
 import { authors, benchPosts } from "./posts.ts"
 import { benchReadme, showRows } from "./readme.ts"
 import { benchReadState } from "./read-state/run.ts"
@@ -57,6 +58,7 @@ npm run bench -- search       searches among a million messages, and what the in
 npm run bench -- deliveries   to how many messages were delivered, by members; heartbeats
 npm run bench -- peers        the same work for other servers, in the same run
 npm run bench -- flames       flame graphs of a post, a delivery, a GET and IDENTIFY
+npm run bench -- pictures     what an uploaded picture costs, beside sharp alone
 npm run bench -- compression  what compressed frames cost, shared and per socket`
 
 const root = join(import.meta.dirname, "..")
@@ -158,6 +160,7 @@ try {
   else if (first === "flames") await benchFlames(rest, build, say)
   else if (first === "readme") await benchReadme(rest)
   else if (first === "rows") await showRows()
+  else if (first === "pictures") await benchPictures(rest, build, say)
   else if (first === "compression") await benchCompression(rest)
   else await main()
 } catch (cause) {

@@ -14,6 +14,7 @@ const files = {
   logins: new URL("./logins.ts", import.meta.url),
   me: new URL("./me.ts", import.meta.url),
   history: new URL("./history.ts", import.meta.url),
+  pictures: new URL("./pictures.ts", import.meta.url),
 }
 export type BareName = keyof typeof files
 

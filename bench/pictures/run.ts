@@ -1,0 +1,155 @@
+/**
+ * `npm run bench -- pictures`: what an uploaded picture costs until it is an avatar, beside sharp
+ * alone behind uWebSockets.js.
+ */
+import { parseArgs } from "node:util"
+import sharp from "sharp"
+import { measuringOptions, readMeasuring } from "../arguments.ts"
+import type { Harness } from "../harness.ts"
+import { cpuSince, readCpu, type Parts } from "../processes.ts"
+import { record, show } from "../record.ts"
+import { microseconds, partsOf, ratio, round, type About, type Line } from "../report.ts"
+import { alternate, compare, pause, scale, sum, type Comparison, type Sides } from "../trials.ts"
+
+const usage = `npm run bench -- pictures [--runs 3] [--quick] [--write] [--main FILE]
+
+--runs   how often each is measured; medians are shown
+--quick  short and once: shows that all works, not what it costs
+--write  keeps the results
+--main   the server to run; left out, this checkout is built and run`
+
+/** Both have two threads at work. */
+const inFlight = 2
+const people = 32
+
+/** As cameras and phones make them, and as people draw them. */
+const kinds: readonly { name: string; make: () => Promise<Buffer> }[] = [
+  { name: "JPEG of 12 megapixels", make: () => scenery(4000, 3000).jpeg({ quality: 85 }).toBuffer() },
+  { name: "PNG of 1 megapixel", make: () => scenery(1200, 900).png().toBuffer() },
+  { name: "JPEG of 512 × 512", make: () => scenery(512, 512).jpeg({ quality: 85 }).toBuffer() },
+]
+
+/** Soft shapes: noise alone is like no picture, and takes longest. */
+const scenery = (width: number, height: number) =>
+  sharp({
+    create: { width, height, channels: 3, noise: { type: "gaussian", mean: 128, sigma: 60 }, background: "#000" },
+  })
+    .blur(4)
+    .linear(4, -384)
+
+interface PictureRun {
+  readonly pictures: number
+  readonly perSecond: number
+  /** Microseconds per picture, user and system: of all server processes, and by part. */
+  readonly cpu: number
+  readonly cpuByPart: Record<string, number>
+}
+interface PictureCase {
+  readonly name: string
+  readonly bytes: number
+  readonly runs: Sides<PictureRun[]>
+  readonly cpu: Comparison
+  readonly perSecond: Comparison
+}
+interface PicturesResults extends About {
+  pictures?: PictureCase[]
+}
+
+export async function benchPictures(
+  args: string[],
+  build: () => Promise<void>,
+  say: (what: string) => void,
+): Promise<void> {
+  const { values } = parseArgs({ args, options: measuringOptions })
+  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
+  const seconds = isQuick ? 2 : 6
+  const sizes = { audience: 1, authors: people, idlers: 0 }
+  const results = await record({ sizes, extent: { runs }, isQuick, mainFile, build, say }, async (harness, about) => {
+    const results: PicturesResults = about
+    results.pictures = await measureAll(harness, runs, seconds, say)
+    return results
+  })
+  await show(results, summarize(results), { isKept, suffix: "-pictures" })
+}
+
+async function measureAll(harness: Harness, runs: number, seconds: number, say: (what: string) => void) {
+  const starling = await harness.startStarling()
+  const bare = await harness.startBare("pictures", [])
+  const tokens = harness.population.authors.map(({ token }) => token)
+  const sides = {
+    bare: { url: `http://127.0.0.1:${bare.port}/pictures`, parts: { node: [bare.pid] } as Parts },
+    starling: { url: `${starling.url}/api/v1/avatars/users/@me`, parts: starling.parts as Parts },
+  }
+  const cases: PictureCase[] = []
+  for (const { name, make } of kinds) {
+    const bytes = await make()
+    let sent = 0
+    const upload = async (side: keyof typeof sides): Promise<void> => {
+      const headers = { Authorization: `Bearer ${tokens[sent++ % tokens.length]}` }
+      const form = new FormData()
+      form.append("file", new Blob([new Uint8Array(bytes)]), "picture")
+      const body = side === "bare" ? new Uint8Array(bytes) : form
+      const answer = await fetch(sides[side].url, { method: "POST", headers, body })
+      if (!answer.ok) throw new Error(`${side}: ${answer.status} ${await answer.text()}`)
+      await answer.arrayBuffer()
+    }
+    const load = async (side: keyof typeof sides, forSeconds: number) => {
+      const endsAt = performance.now() + forSeconds * 1_000
+      let pictures = 0
+      const lane = async () => {
+        while (performance.now() < endsAt) {
+          await upload(side)
+          pictures++
+        }
+      }
+      await Promise.all(Array.from({ length: inFlight }, lane))
+      return pictures
+    }
+    const measure = async (side: keyof typeof sides): Promise<PictureRun> => {
+      await pause(1)
+      const { parts } = sides[side]
+      const [before, startedAt] = [readCpu(parts), performance.now()]
+      const pictures = await load(side, seconds)
+      const took = (performance.now() - startedAt) / 1_000
+      // What the jobs behind it do is its cost, too.
+      await pause(1)
+      const cpuByPart = scale(cpuSince(parts, before), 1 / pictures)
+      return { pictures, perSecond: pictures / took, cpu: sum(cpuByPart), cpuByPart }
+    }
+    say(`pictures: ${name}, ${Math.round(bytes.length / 1_024)} KiB`)
+    for (const side of ["bare", "starling"] as const) await load(side, 1)
+    const measured = await alternate(runs, { bare: () => measure("bare"), starling: () => measure("starling") })
+    cases.push({
+      name,
+      bytes: bytes.length,
+      runs: measured,
+      cpu: compare(
+        measured,
+        run => run.cpu,
+        run => run.cpu,
+      ),
+      perSecond: compare(
+        measured,
+        run => run.perSecond,
+        run => run.perSecond,
+      ),
+    })
+  }
+  return cases
+}
+
+const summarize = ({ pictures = [] }: PicturesResults): Line[] =>
+  pictures.flatMap(({ name, runs, cpu, perSecond }): Line[] => [
+    {
+      work: `CPU per picture, ${name}, ${inFlight} in flight`,
+      bare: microseconds(cpu.bare),
+      starling: `${microseconds(cpu.starling)} (${partsOf(runs.starling.map(run => run.cpuByPart))})`,
+      ...ratio(cpu, 1.15),
+    },
+    {
+      work: "… pictures",
+      bare: `${round(perSecond.bare.median)}/s`,
+      starling: `${round(perSecond.starling.median)}/s`,
+      ...ratio(perSecond),
+    },
+  ])
