@@ -16,6 +16,7 @@ import { audience, benchFanOut } from "./fan-out.ts"
 import { benchIdle, firstSessions } from "./idle.ts"
 import { benchFlames } from "./flames/run.ts"
 import { benchCompression } from "./compression.ts"
+import { benchFiles } from "./files/run.ts"
 import { benchGateway } from "./gateway/run.ts"
 import { benchGuarantees } from "./guarantees.ts"
 import { benchHistory } from "./history/run.ts"
@@ -59,6 +60,7 @@ npm run bench -- deliveries   to how many messages were delivered, by members; h
 npm run bench -- peers        the same work for other servers, in the same run
 npm run bench -- flames       flame graphs of a post, a delivery, a GET and IDENTIFY
 npm run bench -- pictures     what an uploaded picture costs, beside sharp alone
+npm run bench -- files        many files at once, in and out, beside a bare server
 npm run bench -- compression  what compressed frames cost, shared and per socket`
 
 const root = join(import.meta.dirname, "..")
@@ -161,6 +163,7 @@ try {
   else if (first === "readme") await benchReadme(rest)
   else if (first === "rows") await showRows()
   else if (first === "pictures") await benchPictures(rest, build, say)
+  else if (first === "files") await benchFiles(rest, build, say)
   else if (first === "compression") await benchCompression(rest)
   else await main()
 } catch (cause) {

@@ -322,6 +322,11 @@ const policy = {
     "How users give their age: `boolean`, a number or a yes; `dob`, the date of birth.",
   ),
   minimum_age: setting(integer(1, 150), 13, "Minimum age in years."),
+  reports_to_block_file: setting(
+    integer(0, 1_000_000),
+    5,
+    "A file that so many distinct users have reported who can read a message with it can no longer be uploaded. 0: reports block nothing.",
+  ),
   search_enabled: setting(
     flag,
     true,

@@ -15,6 +15,7 @@ const files = {
   me: new URL("./me.ts", import.meta.url),
   history: new URL("./history.ts", import.meta.url),
   pictures: new URL("./pictures.ts", import.meta.url),
+  files: new URL("./files.ts", import.meta.url),
 }
 export type BareName = keyof typeof files
 

@@ -14,6 +14,7 @@ import { membershipsCommands, type MembershipsCommands } from "./communities/mem
 import { notificationLevelCommands, type NotificationLevelCommands } from "./shared/notification-levels.ts"
 import { notificationCommands, type NotificationCommands } from "./accounts/notifications.ts"
 import { linkTo, oauthCommands, type ExternalAccount, type OAuthCommands } from "./accounts/oauth.ts"
+import { fileReportCommands, type FileReportCommands } from "./messages/file-reports.ts"
 import { presenceCommands, type PresenceCommands } from "./social/presence.ts"
 import { unlessPurged } from "./accounts/purged-account.ts"
 import { readMentionCommands, type ReadMentionCommands } from "./messages/read-state.ts"
@@ -47,6 +48,7 @@ export interface UserCommands
     EmailLinkCommands,
     EmailRestorationCommands,
     OAuthCommands,
+    FileReportCommands,
     RelationshipCommands,
     PresenceCommands,
     VoiceUserCommands,
@@ -100,6 +102,7 @@ export const userActor = defineActor<UserState, UserState, UserCommands, Storage
         ...signInCommands,
         ...accountStatusCommands,
         ...oauthCommands,
+        ...fileReportCommands,
         ...accountDeletionCommands,
         ...exportCommands,
         ...emailLinkCommands,

@@ -10,6 +10,7 @@ import * as directs from "./social/directs.ts"
 import * as emojis from "./communities/emojis.ts"
 import * as exports from "./accounts/exports.ts"
 import * as features from "./accounts/features.ts"
+import * as fileReports from "./messages/file-reports.ts"
 import * as gateway from "./core/gateway.ts"
 import type { ClientOp, ServerOp } from "./core/gateway-codes.ts"
 import * as guildMembers from "./communities/guild-members.ts"
@@ -39,6 +40,7 @@ import * as settings from "./accounts/settings.ts"
 import * as stickers from "./communities/stickers.ts"
 import * as system from "./service/system.ts"
 import * as twoFactor from "./accounts/two-factor.ts"
+import * as uploadSessions from "./messages/upload-sessions.ts"
 import * as users from "./accounts/users.ts"
 import * as voice from "./voice/voice.ts"
 import * as webhooks from "./messages/webhooks.ts"
@@ -49,7 +51,7 @@ const auditLog = auditLogOf([...messages.auditActions, ...pins.auditActions, ...
 export type AuditAction = (typeof auditLog.auditActions)[number]
 
 /** Limits that stand beside their resource, for the generated page of limits. */
-export const resourceLimits = [pins, polls]
+export const resourceLimits = [pins, polls, uploadSessions, fileReports]
 
 /** Every REST route, by operation id. */
 export const routes = {
@@ -82,6 +84,8 @@ export const routes = {
   ...invites.routes,
   ...messages.routes,
   ...attachments.routes,
+  ...uploadSessions.routes,
+  ...fileReports.routes,
   ...polls.routes,
   ...reactions.routes,
   ...pins.routes,

@@ -10,6 +10,7 @@ import { directs } from "./social/directs.ts"
 import { emojis } from "./communities/emojis.ts"
 import { exports } from "./accounts/exports.ts"
 import { features } from "./accounts/features.ts"
+import { fileReports } from "./messages/file-reports.ts"
 import { icons } from "./communities/icons.ts"
 import { invites } from "./communities/invites.ts"
 import { emailLinks } from "./accounts/email-links.ts"
@@ -35,6 +36,7 @@ import { settings } from "./accounts/settings.ts"
 import { stickers } from "./communities/stickers.ts"
 import { system } from "./service/system.ts"
 import { twoFactor } from "./accounts/two-factor.ts"
+import { uploadSessions } from "./messages/upload-sessions.ts"
 import { users } from "./accounts/users.ts"
 import { voice } from "./voice/voice.ts"
 import { webhooks } from "./messages/webhooks.ts"
@@ -52,6 +54,7 @@ const resources = [
   emojis,
   exports,
   features,
+  fileReports,
   icons,
   invites,
   emailLinks,
@@ -76,6 +79,7 @@ const resources = [
   stickers,
   system,
   twoFactor,
+  uploadSessions,
   users,
   voice,
   webhooks,

@@ -15,6 +15,7 @@ import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { homeReplicationId } from "../cluster/replication.ts"
 import { openBlobs } from "../storage/core/open-blobs.ts"
+import { createPerceptualHashing } from "../integrations/perceptual-hashing.ts"
 import { OutlineLoads } from "../storage/communities/outline-loads.ts"
 import { unixSocketsIn } from "../cluster/unix-sockets.ts"
 import { openStorage } from "../storage/storage.ts"
@@ -114,6 +115,8 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     storage,
     presences: new PresenceLookup({ ...cluster, timing: topology.presence, clock }),
     massNotifications: new Set<string>(),
+    perceptualHash: createPerceptualHashing(),
+    assemblies: new Set<string>(),
     outlines: new OutlineLoads({ source: storage.servers, maxConcurrent: maxOutlineLoads, clock }),
     blobs,
     mailer,

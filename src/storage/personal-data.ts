@@ -10,6 +10,7 @@ import { personalData as deliveries } from "./messages/deliveries.ts"
 import { personalData as directs } from "./social/directs.ts"
 import { personalData as emojis } from "./communities/emojis.ts"
 import { personalData as exports } from "./accounts/exports.ts"
+import { personalData as fileBlocks } from "./messages/file-blocks.ts"
 import { personalData as files } from "./messages/files.ts"
 import { personalData as guildMembers } from "./communities/guild-members.ts"
 import { personalData as icons } from "./communities/icons.ts"
@@ -40,6 +41,7 @@ import { personalData as settings } from "./accounts/settings.ts"
 import { personalData as stickers } from "./communities/stickers.ts"
 import { personalData as tells } from "./core/tells.ts"
 import { personalData as thumbnails } from "./messages/thumbnails.ts"
+import { personalData as uploadSessions } from "./messages/upload-sessions.ts"
 import { personalData as uploads } from "./messages/uploads.ts"
 import { personalData as users } from "./accounts/users.ts"
 import { personalData as voice } from "./voice/voice.ts"
@@ -80,6 +82,8 @@ const declared = [
   exports,
   operatorRequests,
   uploads,
+  uploadSessions,
+  fileBlocks,
   addressBlocks,
   reactions,
   readState,

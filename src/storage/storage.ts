@@ -13,6 +13,7 @@ import { deliveriesStorage } from "./messages/deliveries.ts"
 import { directsStorage } from "./social/directs.ts"
 import { emojisStorage } from "./communities/emojis.ts"
 import { exportsStorage } from "./accounts/exports.ts"
+import { fileBlocksStorage } from "./messages/file-blocks.ts"
 import { filesStorage } from "./messages/files.ts"
 import { guildMembersStorage } from "./communities/guild-members.ts"
 import { lineageStorage } from "./core/lineage.ts"
@@ -45,6 +46,8 @@ import { storedPicturesStorage } from "./communities/stored-pictures.ts"
 import { thumbnailsStorage } from "./messages/thumbnails.ts"
 import { stickersStorage } from "./communities/stickers.ts"
 import { tellsStorage } from "./core/tells.ts"
+import { uploadContentsStorage } from "./messages/upload-contents.ts"
+import { uploadSessionsStorage } from "./messages/upload-sessions.ts"
 import { uploadsStorage } from "./messages/uploads.ts"
 import { usersStorage } from "./accounts/users.ts"
 import { voiceStorage } from "./voice/voice.ts"
@@ -110,6 +113,9 @@ export function openStorage(options: StorageOptions) {
     avatars: asked(avatarsStorage(sql)),
     files: asked(filesStorage(sql)),
     uploads: asked(uploadsStorage(sql)),
+    uploadContents: asked(uploadContentsStorage(sql)),
+    uploadSessions: asked(uploadSessionsStorage(sql)),
+    fileBlocks: asked(fileBlocksStorage(sql)),
     bans: asked(bansStorage(sql)),
     bots: asked(botsStorage(sql)),
     channels: asked(channelsStorage(sql)),

@@ -1,6 +1,7 @@
 import { jobs, type JobName } from "../contract/core/jobs.ts"
 import { alertModerators, sweeps as violationsSweeps } from "./alert-moderators.ts"
 import { announceUser } from "./announce-user.ts"
+import { assembleUpload, sweeps as uploadSessionsSweeps } from "./assemble-upload.ts"
 import { deleteFiles, sweeps as filesSweeps } from "./delete-files.ts"
 import { deleteMessagesOf, sweeps as deletionsSweeps } from "./delete-messages-of.ts"
 import { deleteUploads, sweeps as uploadsSweeps } from "./delete-uploads.ts"
@@ -12,6 +13,7 @@ import { expireSession, sweeps as sessionsSweeps } from "./expire-session.ts"
 import { expireVoice, sweeps as voiceCallsSweeps } from "./expire-voice.ts"
 import { sweeps as oldSweeps } from "./forget-old.ts"
 import { makeThumbnails, sweeps as thumbnailsSweeps } from "./make-thumbnails.ts"
+import { hashPicture, sweeps as pictureHashesSweeps } from "./hash-picture.ts"
 import { notifyMentioned, sweeps as mentionsSweeps } from "./notify-mentioned.ts"
 import type { JobTools, Processor } from "./processor.ts"
 import { purgeAccount, sweeps as accountsSweeps } from "./purge-account.ts"
@@ -27,6 +29,7 @@ import type { Sweep } from "./sweep.ts"
 const processors: { readonly [Name in JobName]: Processor<Name> } = {
   alertModerators,
   announceUser,
+  assembleUpload,
   deleteFiles,
   deleteMessagesOf,
   deleteUploads,
@@ -37,6 +40,7 @@ const processors: { readonly [Name in JobName]: Processor<Name> } = {
   expireVoice,
   exportAccount,
   makeThumbnails,
+  hashPicture,
   notifyMentioned,
   purgeAccount,
   purgeMessages,
@@ -61,7 +65,9 @@ export const sweeps: readonly Sweep[] = [
   ...channelsSweeps,
   ...reactionsSweeps,
   ...deletionsSweeps,
+  ...uploadSessionsSweeps,
   ...uploadsSweeps,
+  ...pictureHashesSweeps,
   ...filesSweeps,
   ...mentionsSweeps,
   ...thumbnailsSweeps,

@@ -52,7 +52,8 @@ async function takeTurn({ pictures }: JobTools, author: Snowflake, count: number
 /** Each run writes files of its own, with notes that they are unused until a row names them. */
 async function makeOf(tools: JobTools, { file }: AttachmentState): Promise<void> {
   const { blobs, pictures, storage, now } = tools
-  const bytes = await blobs.get(uploadFile(file))
+  const upload = (await storage.uploads.find([file])).get(file)
+  const bytes = upload && (await blobs.get(uploadFile(upload.blob)))
   const made = bytes && (await pictures.thumbnailsOf(bytes))
   pictures.count("thumbnail", made ? "encoded" : "invalid_file")
   if (!made) {

@@ -65,6 +65,9 @@ export interface JobTools {
     | "uploads"
     | "storedPictures"
     | "thumbnails"
+    | "uploadContents"
+    | "uploadSessions"
+    | "fileBlocks"
   > & { readonly servers: Omit<Storage["servers"], keyof OutlineSource> }
   /** The only way to load servers: some are so large that a process takes few at a time. */
   readonly outlines: Pick<OutlineLoads, "load">
@@ -73,6 +76,13 @@ export interface JobTools {
   /** Servers of which a job of this process is notifying many members. */
   readonly massNotifications: Set<Snowflake>
   readonly blobs: Blobs
+  /**
+   * What a picture looks like, in 16 hex digits: of pictures that look alike they differ in few bits.
+   * Empty for what is no picture, or looks like nothing.
+   */
+  readonly perceptualHash: (read: () => Promise<Buffer | undefined>) => Promise<string>
+  /** Upload sessions whose chunks a job of this process is putting together. */
+  readonly assemblies: Set<string>
   readonly mailer: Mailer
   readonly pictures: PictureTools
   /** Unix milliseconds. */

@@ -8,6 +8,7 @@ import { erasedName } from "../domain/accounts/usernames.ts"
 import { lowerOf } from "../domain/social/relationships.ts"
 import { erasedTables } from "../storage/account-deletion.ts"
 import type { ReactionPlace } from "../storage/messages/reactions.ts"
+import { endUploadSessionsOf } from "./assemble-upload.ts"
 import { endUploadsOf } from "./delete-uploads.ts"
 import { purgeMessages } from "./purge-messages.ts"
 import { type JobTools, type Processor, unlessGone } from "./processor.ts"
@@ -51,6 +52,7 @@ async function purge(tools: JobTools, user: Snowflake, isOwnerGone: boolean): Pr
   await accountDeletion.eraseLeft(user)
   await sever(tools, user)
   while ((await accountDeletion.eraseExportParts(user, batchSize)) === batchSize) signal.throwIfAborted()
+  await endUploadSessionsOf(tools, user)
   while ((await endUploadsOf(tools, user)) > 0) signal.throwIfAborted()
   for (const name of erasedTables)
     while ((await accountDeletion.eraseRows(name, user, batchSize)) === batchSize) signal.throwIfAborted()

@@ -87,6 +87,8 @@ interface Scene {
   readonly automodRules: { readonly edited: string; readonly deleted: string }
   /** A file of Ada's. */
   readonly upload: string
+  /** Sessions of files of hers, by what becomes of them: one chunk each, which has come to all but the first. */
+  readonly uploadSessions: Readonly<Record<"sending" | "completed" | "deleted", string>>
   readonly message: Message
   readonly edited: Message
   readonly deleted: Message
@@ -314,6 +316,11 @@ async function prepare({ program, postgres, provider }: World, ada: Person, lin:
       executed: await webhookOf("executed"),
     },
     upload: (await owner.uploadAttachment({ channel_id: main!.channel.id, file: picture })).id,
+    uploadSessions: {
+      sending: await uploadSessionOf(owner),
+      completed: await sentSessionOf(owner),
+      deleted: await sentSessionOf(owner),
+    },
     message: await post("to be read"),
     polls: {
       asked: await pollOf(),
@@ -327,6 +334,15 @@ async function prepare({ program, postgres, provider }: World, ada: Person, lin:
     bulk: [await post("to be deleted with others"), await post("the others")],
     word,
   }
+}
+
+const smallFile = { filename: "note.txt", content_type: "text/plain", total_size: 5 }
+const uploadSessionOf = async (rest: Starling) => (await rest.createUploadSession(smallFile)).session_id
+const onlyChunk = { chunk_index: "0", file: fileOf(Buffer.from("hello"), "chunk", "") }
+async function sentSessionOf(rest: Starling): Promise<string> {
+  const session_id = await uploadSessionOf(rest)
+  await rest.uploadChunk({ session_id, ...onlyChunk })
+  return session_id
 }
 
 const comingBack = "https://chat.example/signed-in"
@@ -893,6 +909,42 @@ const attempts: { readonly [Name in keyof Routes]: Attempt } = {
   getAttachment: attempt({
     as: "ada",
     call: (on, { upload }, signal) => on.getAttachment({ filename: upload }, { signal }),
+  }),
+  createUploadSession: attempt({
+    as: "ada",
+    call: (on, _, signal) => on.createUploadSession(smallFile, { signal }),
+    kept: (sql, _, { session_id }) => sql`SELECT FROM upload_sessions WHERE id = ${session_id}`,
+  }),
+  uploadChunk: attempt({
+    as: "ada",
+    call: (on, { uploadSessions: { sending } }, signal) =>
+      on.uploadChunk({ session_id: sending, ...onlyChunk }, { signal }),
+    kept: (sql, { uploadSessions: { sending } }) => sql`SELECT FROM upload_chunks WHERE session_id = ${sending}`,
+  }),
+  completeUpload: attempt({
+    as: "ada",
+    call: (on, { uploadSessions: { completed } }, signal) => on.completeUpload({ session_id: completed }, { signal }),
+    kept: (sql, _, { id }) => sql`SELECT FROM uploads WHERE file = ${id}`,
+  }),
+  deleteUploadSession: attempt({
+    as: "ada",
+    call: (on, { uploadSessions: { deleted } }, signal) => on.deleteUploadSession({ session_id: deleted }, { signal }),
+  }),
+  listUploadSessions: attempt({ as: "ada", call: (on, _, signal) => on.listUploadSessions({}, { signal }) }),
+  getCompressionStatus: attempt({
+    as: "ada",
+    call: (on, _, signal) => on.getCompressionStatus({}, { signal }),
+    same: true,
+  }),
+  getHashStatus: attempt({
+    as: "ada",
+    call: (on, _, signal) => on.getHashStatus({ hash_value: "0".repeat(64) }, { signal }),
+    same: true,
+  }),
+  reportFile: attempt({
+    as: "ada",
+    call: (on, _, signal) => on.reportFile({ hash_value: "0".repeat(64), reason: "spam" }, { signal }),
+    kept: (sql, _, { report_id }) => sql`SELECT FROM hash_reports WHERE id = ${report_id}`,
   }),
   startTyping: attempt({
     as: "ada",

@@ -170,6 +170,18 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
       INSERT INTO automod_violations (server_id, id, user_id, channel_id, rule_id, rule_type, matched_content, severity, actions_taken,
         metadata, created_at)
       VALUES (${server}, ${plantedId()}, ${id}, ${channel!.id}, ${rule}, 'keyword', 'bad', 'low', '{}', '{}', ${now})`
+    const session = `session of ${id}`
+    await sql`
+      INSERT INTO upload_sessions (id, user_id, filename, content_type, total_size, total_chunks, day, created_at, expires_at)
+      VALUES (${session}, ${id}, 'film.mp4', 'video/mp4', 9, 1, ${Math.floor(now / 86_400)}, ${now}, ${now + 3600})`
+    await sql`INSERT INTO upload_chunks (session_id, number, blob) VALUES (${session}, 0, ${randomBytes(16).toString("hex")})`
+    await sql`
+      INSERT INTO blocked_hashes (hash_value, hash_type, phash_threshold, reason, blocked_at, blocked_by, auto_blocked)
+      VALUES (${hashSecret(`file of ${id}`)}, 'sha256', 0, 'Spam', ${now}, ${id}, false)`
+    await sql`INSERT INTO blocked_uploaders (user_id, reason, blocked_at, blocked_by) VALUES (${id}, 'Spam', ${now}, ${plantedId()})`
+    await sql`
+      INSERT INTO hash_reports (id, hash_value, reporter_id, reason, reported_at, uploader_id, block_uploader, counts)
+      VALUES (${plantedId()}, ${hashSecret("a file")}, ${id}, 'Too loud', ${now}, ${plantedId()}, false, true)`
     await sql`INSERT INTO operator_requests (kind, user_id, message, done_at) VALUES ('forceLogout', ${id}, 'Sorry', now())`
     await sql`
       INSERT INTO operator_commands (user_id, command, input, done_at, answer)

@@ -17,7 +17,7 @@ export function operatorOf(cluster: Pick<Cluster, "databaseUrl">) {
     name: "test operator",
   })
   onTestFinished(() => storage.close())
-  const { serverStatus, addressBlocks, accessTokens, operatorRequests, bots } = storage
+  const { serverStatus, addressBlocks, accessTokens, operatorRequests, bots, fileBlocks } = storage
   return {
     requests: operatorRequests,
     setState: (notice: Partial<ServiceNotice> & Pick<ServiceNotice, "state">) =>
@@ -28,6 +28,7 @@ export function operatorOf(cluster: Pick<Cluster, "databaseUrl">) {
     blocks: addressBlocks.list,
     accessTokens,
     bots,
+    fileBlocks,
     /** Says it, and waits for the worker that does it. */
     async command(user: string, command: string, input: object = {}) {
       const request = await operatorRequests.command(user, command, input)

@@ -146,3 +146,15 @@ export const html = Buffer.from("<!doctype html><script>alert(1)</script>")
 export async function uploadsOf({ dataDir }: Pick<Cluster, "dataDir">): Promise<string[]> {
   return readdir(join(dataDir, "files", "uploads")).catch(() => [])
 }
+
+/** What an upload is kept under. */
+export async function blobOf({ sql }: Pick<Cluster, "sql">, file: string): Promise<string> {
+  const [row] = await sql<{ blob: string }[]>`
+    SELECT blob FROM uploads u JOIN upload_contents c ON c.hash = u.hash WHERE u.file = ${file}`
+  return row!.blob
+}
+
+/** The names of all files of chunks on disk, whole or not. */
+export async function chunksOf({ dataDir }: Pick<Cluster, "dataDir">): Promise<string[]> {
+  return readdir(join(dataDir, "files", "chunks")).catch(() => [])
+}

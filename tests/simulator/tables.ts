@@ -562,6 +562,7 @@ const applyWrite = {
   deletePoll() {},
   putPollVote() {},
   insertUploadUse() {},
+  putHashReport() {},
   updateServer({ servers }, rows: RowsOf<typeof updateServer>) {
     for (const { id, ...settings } of rows) servers.update(id, settings)
   },

@@ -138,9 +138,22 @@ export const makeThumbnails = defineJob({
   data: z.object({ channel_id: Snowflake, message_id: Snowflake }),
 })
 
+export const assembleUpload = defineJob({
+  name: "assembleUpload",
+  summary: "Put the chunks of an upload session together into one file",
+  data: z.object({ session_id: z.string() }),
+})
+
+export const hashPicture = defineJob({
+  name: "hashPicture",
+  summary: "Compute the perceptual hash of an uploaded picture and compare it with the blocked ones",
+  data: z.object({ hash: z.string() }),
+})
+
 export const jobs = {
   alertModerators,
   announceUser,
+  assembleUpload,
   deleteFiles,
   deleteMessagesOf,
   deleteUploads,
@@ -151,6 +164,7 @@ export const jobs = {
   expireSession,
   expireVoice,
   makeThumbnails,
+  hashPicture,
   notifyMentioned,
   purgeAccount,
   purgeMessages,

@@ -73,11 +73,13 @@ export const uploadAttachment = defineRoute({
     "permission_denied",
     "timed_out",
     "not_a_text_channel",
+    "uploads_blocked",
     "upload_limit",
     "file_over_limit",
     "empty_file",
     "file_type_not_allowed",
     "file_type_mismatch",
+    "file_blocked",
   ],
 })
 

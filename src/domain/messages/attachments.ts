@@ -17,12 +17,20 @@ export interface UploadFacts {
   metadata?: Attachment["metadata"]
 }
 
-export interface UploadState extends UploadFacts {
+/** One that is about to be kept. */
+export interface NewUpload extends UploadFacts {
   user_id: Snowflake
   /** Unix seconds. */
   created_at: number
   /** Until when it is kept though no message shows it; null: one may. */
   keep_until: number | null
+}
+
+export interface UploadState extends NewUpload {
+  /** The name under which its bytes are kept. */
+  blob: string
+  /** An operator has blocked what it holds. */
+  is_withheld: boolean
 }
 
 /** A file of a message. */
@@ -90,6 +98,12 @@ const linksOf = (file: string, linkTo: LinkTo) => ({
   "256": linkTo(thumbnailName(file, 256)),
   "512": linkTo(thumbnailName(file, 512)),
 })
+/** Larger pictures are not looked at: they are read as a whole. */
+const maxHashedBytes = 32 * 1_048_576
+
+/** Whether a file has a perceptual hash: pictures of the formats that are decoded here. */
+export const isHashable = (content_type: string, size: number): boolean =>
+  size <= maxHashedBytes && /^image\/(?:png|jpe?g|gif|webp)$/.test(content_type)
 
 /** Where a file of a message can be read. */
 export type LinkTo = (file: string) => string

@@ -1,20 +1,19 @@
-import { createHash, randomBytes } from "node:crypto"
 import { channelActor } from "../../actors/channel.ts"
 import type { AttachmentInput, routes, Upload } from "../../contract/messages/attachments.ts"
 import { errors, fail, Failure, unavailable } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
-import type { Content } from "../../contract/core/registry.ts"
-import { attachmentPath, thumbnailOf, type UploadFacts, type UploadState } from "../../domain/messages/attachments.ts"
-import { secondsAt } from "../../std/clock.ts"
+import type { Content, JobRequest } from "../../contract/core/registry.ts"
+import { hashPicture } from "../../contract/core/jobs.ts"
 import {
-  contentTypeOf,
-  declaredType,
-  firstBytes,
-  isExecutableType,
-  isProgram,
-  isShown,
-  servedType,
-} from "../../domain/core/file-types.ts"
+  attachmentPath,
+  isHashable,
+  thumbnailOf,
+  type NewUpload,
+  type UploadFacts,
+  type UploadState,
+} from "../../domain/messages/attachments.ts"
+import { secondsAt } from "../../std/clock.ts"
+import { declaredType, isExecutableType, isShown, servedType } from "../../domain/core/file-types.ts"
 import {
   cleanFilename,
   contentDisposition,
@@ -24,17 +23,19 @@ import {
 } from "../../domain/core/filenames.ts"
 import { partOf } from "../../domain/core/ranges.ts"
 import { limitsOf } from "../../domain/accounts/tiers.ts"
-import { isUploadName, thumbnailFile, uploadFile, type Blobs } from "../../storage/core/blobs.ts"
+import { isUploadName, newBlobName, thumbnailFile, uploadFile, type Blobs } from "../../storage/core/blobs.ts"
+import { FileExamination, typeNotAllowed } from "../../storage/messages/file-examination.ts"
+import { missingBlob } from "../../storage/messages/uploads.ts"
 import { harmless } from "../shared/files.ts"
 import { maxBytesBesideFile, type StreamedFile } from "../server/form-stream.ts"
 import { sizeMessage } from "../server/multipart.ts"
 import type { Handlers } from "../server/handlers.ts"
-import type { Http, Uses } from "../shared/http.ts"
+import type { Http, Jobs, Uses } from "../shared/http.ts"
 
 const day = 86_400
 const megabyte = 1_048_576
 /** Channels that show a file: the reader has to have access to one of them. */
-const maxChannelsTried = 100
+export const maxChannelsTried = 100
 const maxConcurrentChannels = 5
 /** After it the reader is told to try again later. */
 const channelsTimeoutMs = 3_000
@@ -45,15 +46,52 @@ interface Attempt {
   isUndecided: boolean
 }
 
-type AttachmentNeeds = Http<"files" | "uploads" | "thumbnails"> & Uses<{ readonly blobs: Blobs }>
+type AttachmentNeeds = Http<"files" | "uploads" | "fileBlocks" | "thumbnails"> &
+  Uses<{ readonly blobs: Blobs }> & { readonly jobs: Pick<Jobs, "add"> }
 
-function createKeep({ storage, integrations: { blobs }, clock, log }: AttachmentNeeds) {
-  /** A refused file goes at once. */
-  const remove = (key: string) =>
-    blobs
-      .delete(key)
-      .then(() => storage.files.forget([key]))
-      .catch((cause: unknown) => log.debug({ err: cause, key }, "a refused file is left to the sweep"))
+function createKeep({ storage, integrations: { blobs }, clock, log, jobs }: AttachmentNeeds) {
+  /** The caller's file in the store with its row, or nothing of it. */
+  return async function keep(
+    user_id: Snowflake,
+    given: StreamedFile,
+    limit: number,
+    attempt: Attempt,
+  ): Promise<NewUpload> {
+    const filename = cleanFilename(given.filename)
+    const declared = declaredType(given.type)
+    refuseExecutables(filename, declared)
+    if (given.announced > limit + maxBytesBesideFile) throw tooLarge(given.announced, limit)
+    const blob = newBlobName()
+    const key = uploadFile(blob)
+    const examined = new FileExamination(declared)
+    // An upload may take hours, and its file must not be swept meanwhile.
+    await storage.files.announce(key, secondsAt(clock()) + day)
+    let isStored = false
+    try {
+      await blobs.putPieces(key, passing(given, examined, limit))
+      isStored = true
+      const { size, hash, content_type } = examined.facts()
+      if ((await storage.fileBlocks.reasonAgainst(hash)) !== undefined) throw fail("file_blocked")
+      const missing = await missingBlob(storage.uploads, blobs, hash)
+      const created_at = secondsAt(clock())
+      const file = newBlobName() + keptExtension(filename)
+      const row = { file, user_id, filename, content_type, size, hash, created_at, keep_until: created_at + day }
+      const isPicture = isHashable(content_type, size)
+      attempt.isUndecided = true
+      const kept = await storage.uploads.insert(row, { blob, missing, phash: isPicture ? null : "" })
+      attempt.isUndecided = false
+      if (kept === undefined) throw unavailable("the upload took too long")
+      if (kept !== blob) await forget(key)
+      else if (missing !== undefined) await forget(uploadFile(missing))
+      if (isPicture) addLater(hashPicture.at({ hash }, { key: `hash:${hash}` }))
+      return row
+    } catch (error) {
+      const isUnanswered = !isStored && error instanceof Failure && error.code === "unavailable"
+      if (isUnanswered) await leave(key)
+      else if (!attempt.isUndecided) await forget(key)
+      throw error
+    }
+  }
 
   /**
    * A store that did not answer may write the file yet, even after it was told to delete it. So the
@@ -64,45 +102,37 @@ function createKeep({ storage, integrations: { blobs }, clock, log }: Attachment
       .putOff(key, secondsAt(clock()))
       .catch((cause: unknown) => log.debug({ err: cause, key }, "an unfinished file is left to a later sweep"))
 
-  /** The caller's file in the store with its row, or nothing of it. */
-  return async function keep(
-    user_id: Snowflake,
-    given: StreamedFile,
-    limit: number,
-    attempt: Attempt,
-  ): Promise<UploadState> {
-    const filename = cleanFilename(given.filename)
-    const declared = declaredType(given.type)
-    if (isExecutableName(filename)) throw notAllowed(`.${extensionOf(filename)}`)
-    if (isExecutableType(declared)) throw notAllowed(declared)
-    if (given.announced > limit + maxBytesBesideFile) throw tooLarge(given.announced, limit)
-    const file = randomBytes(16).toString("hex") + keptExtension(filename)
-    const key = uploadFile(file)
-    const content = new Examined(given, declared, limit)
-    // An upload may take hours, and its file must not be swept meanwhile.
-    await storage.files.announce(key, secondsAt(clock()) + day)
-    let isStored = false
-    try {
-      await blobs.putPieces(key, content.pieces())
-      isStored = true
-      const created_at = secondsAt(clock())
-      const { size, hash, type: content_type } = content
-      const row = { file, user_id, filename, content_type, size, hash, created_at, keep_until: created_at + day }
-      attempt.isUndecided = true
-      const isKept = await storage.uploads.insert(row)
-      attempt.isUndecided = false
-      if (!isKept) throw unavailable("the upload took too long")
-      return row
-    } catch (error) {
-      const isUnanswered = !isStored && error instanceof Failure && error.code === "unavailable"
-      if (isUnanswered) await leave(key)
-      else if (!attempt.isUndecided) await remove(key)
-      throw error
-    }
+  /** A refused file goes at once. */
+  async function forget(key: string): Promise<void> {
+    await blobs
+      .delete(key)
+      .then(() => storage.files.forget([key]))
+      .catch((cause: unknown) => log.debug({ err: cause, key }, "a refused file is left to the sweep"))
+  }
+
+  /** A sweep does what no job does. */
+  function addLater(job: JobRequest): void {
+    jobs.add(job).catch((cause: unknown) => log.debug({ err: cause, job: job.job }, "a job is left to the sweep"))
   }
 }
 
-function createMayRead({ ask, storage }: Pick<AttachmentNeeds, "ask" | "storage">) {
+/** @throws what says that files of this name or type are not taken */
+export function refuseExecutables(filename: string, declared: string): void {
+  if (isExecutableName(filename)) throw typeNotAllowed(`.${extensionOf(filename)}`)
+  if (isExecutableType(declared)) throw typeNotAllowed(declared)
+}
+
+async function* passing(given: StreamedFile, examined: FileExamination, limit: number): AsyncGenerator<Buffer> {
+  for await (const piece of given.pieces) {
+    if (examined.size + piece.length > limit)
+      throw tooLarge(Math.max(examined.size + piece.length, given.announced), limit)
+    examined.take(piece)
+    yield piece
+  }
+  examined.end()
+}
+
+export function createMayReadInAny({ ask }: Pick<Http, "ask">) {
   async function mayReadIn(channel: Snowflake, user: Snowflake): Promise<boolean> {
     try {
       await ask(channelActor, channel, { type: "requireRead", user })
@@ -113,10 +143,8 @@ function createMayRead({ ask, storage }: Pick<AttachmentNeeds, "ask" | "storage"
     }
   }
 
-  /** Whether a user may read a file: it is theirs, or they may read in a channel that shows it. */
-  return async function mayRead({ file, user_id }: UploadState, user: Snowflake): Promise<boolean> {
-    if (user_id === user) return true
-    const channels = await storage.uploads.channelsShowing(file, user, maxChannelsTried)
+  /** Whether a user may read in any of these channels. */
+  return async function mayReadInAny(channels: readonly Snowflake[], user: Snowflake): Promise<boolean> {
     const next = channels.values()
     let isDecided = false
     let timer: NodeJS.Timeout | undefined
@@ -150,12 +178,16 @@ export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
   const { ask, storage, clock, log, integrations } = http
   const { blobs } = integrations
   const keep = createKeep(http)
-  const mayRead = createMayRead(http)
+  const mayReadInAny = createMayReadInAny(http)
+  /** A file is for its uploader, and for those who may read in a channel that shows it. */
+  const mayRead = async ({ file, user_id }: UploadState, user: Snowflake): Promise<boolean> =>
+    user_id === user || mayReadInAny(await storage.uploads.channelsShowing(file, user, maxChannelsTried), user)
 
   return {
     async uploadAttachment({ params, caller, form }) {
       const user = caller.user_id
       await ask(channelActor, params.channel_id, { type: "requireUpload", user })
+      if (await storage.fileBlocks.isBlockedUploader(user, secondsAt(clock()))) throw fail("uploads_blocked")
       const { max_file_size_mb, max_file_uploads_per_day } = limitsOf(caller.tier)
       const now = secondsAt(clock())
       const today = Math.floor(now / day)
@@ -179,7 +211,7 @@ export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
       const file = thumbnail?.file ?? filename
       if (!isUploadName(file)) throw fail("invalid_filename")
       const found = (await storage.uploads.find([file])).get(file)
-      if (!found) throw fail("file_not_found")
+      if (!found || found.is_withheld) throw fail("file_not_found")
       // A file that was never shown is its uploader's for a while; one that no message shows any
       // longer is about to be deleted. A link checks no access to a message, so there has to be a
       // message.
@@ -204,7 +236,7 @@ export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
           size: length,
           open: () => openAt(http, found, { from, length }),
           ...(blobs.link && {
-            link: () => blobs.link!(uploadFile(filename), { contentType, disposition, cacheControl }),
+            link: () => blobs.link!(uploadFile(found.blob), { contentType, disposition, cacheControl }),
           }),
         },
         headers: {
@@ -233,7 +265,7 @@ export async function ownUploads(
   const found = await storage.uploads.find(files.filter(file => file !== undefined))
   return files.map((name, i) => {
     const upload = name === undefined ? undefined : found.get(name)
-    if (upload?.user_id !== user) return null
+    if (upload?.user_id !== user || upload.is_withheld) return null
     const { file, filename, content_type, size, hash } = upload
     const { metadata } = given[i]!
     return { file, filename, content_type, size, hash, ...(metadata && { metadata }) }
@@ -250,7 +282,7 @@ function fileOf({ id, url }: AttachmentInput): string | undefined {
   return [id ?? undefined, urlShape.exec(url ?? "")?.[1]].find(name => name !== undefined && isUploadName(name))
 }
 
-const uploadObject = ({ file, filename, size, content_type, hash }: UploadState): Upload => ({
+const uploadObject = ({ file, filename, size, content_type, hash }: NewUpload): Upload => ({
   id: file,
   filename,
   size,
@@ -260,57 +292,7 @@ const uploadObject = ({ file, filename, size, content_type, hash }: UploadState)
   thumbnails: null,
 })
 
-const notAllowed = (what: string) => fail("file_type_not_allowed", { message: `File type not allowed: ${what}` })
-
 const tooLarge = (bytes: number, limit: number) => fail("file_over_limit", { message: sizeMessage(bytes, limit) })
-
-/**
- * A file that is looked at while it passes: how long it is, its hash, and what its first bytes say.
- */
-class Examined {
-  readonly #given: StreamedFile
-  readonly #declared: string
-  readonly #limit: number
-  readonly #sum = createHash("sha256")
-  #head = Buffer.alloc(0)
-  #type: string | undefined
-  size = 0
-
-  constructor(given: StreamedFile, declared: string, limit: number) {
-    this.#given = given
-    this.#declared = declared
-    this.#limit = limit
-  }
-
-  /** Once all of it has passed. */
-  get type(): string {
-    return this.#type!
-  }
-  get hash(): string {
-    return this.#sum.digest("hex")
-  }
-
-  async *pieces(): AsyncGenerator<Buffer> {
-    for await (const piece of this.#given.pieces) {
-      this.size += piece.length
-      if (this.size > this.#limit) throw tooLarge(Math.max(this.size, this.#given.announced), this.#limit)
-      this.#sum.update(piece)
-      if (this.#type === undefined) {
-        this.#head = Buffer.concat([this.#head, piece.subarray(0, firstBytes - this.#head.length)])
-        if (this.#head.length === firstBytes) this.#lookAtHead()
-      }
-      yield piece
-    }
-    if (this.size === 0) throw fail("empty_file")
-    if (this.#type === undefined) this.#lookAtHead()
-  }
-
-  #lookAtHead(): void {
-    if (isProgram(this.#head)) throw fail("file_type_not_allowed")
-    this.#type = contentTypeOf(this.#declared, this.#head)
-    if (this.#type === undefined) throw fail("file_type_mismatch")
-  }
-}
 
 /** Who may read a file may read its thumbnails. They never change. */
 async function thumbnailContent(
@@ -326,10 +308,10 @@ async function thumbnailContent(
 
 async function openAt(
   { integrations: { blobs }, log }: Pick<Http, "log"> & Uses<{ readonly blobs: Blobs }>,
-  { file }: UploadState,
+  { file, blob }: UploadState,
   { from, length }: { from: number; length: number },
 ) {
-  const opened = await blobs.open(uploadFile(file), { from, length })
+  const opened = await blobs.open(uploadFile(blob), { from, length })
   if (!opened) {
     // It went between the row and here, or this host keeps files elsewhere than the one that took
     // it.

@@ -41,6 +41,15 @@ const usage = `npm run operator -- <command>
                                          or reads it from standard input: 32 to 128 of A-Z a-z 0-9 . _ ~ -
   access-token revoke ID
   access-token list
+  files block HASH [--reason TEXT]       blocks a file by its SHA-256, or pictures by their perceptual hash: it can
+                                         no longer be uploaded and is no longer served
+  files unblock HASH
+  files blocked                          lists the blocked files
+  files missing                          lists files that the store has lost
+  uploads block USER [--hours N] [--reason TEXT]
+                                         keeps a user from uploading files; without --hours permanently
+  uploads unblock USER
+  uploads blocked                        lists the users who cannot upload files
   search rebuild                         rebuilds the search index while servers run; if interrupted,
                                          it continues where it stopped
   files move                             copies all files from FILES_FALLBACK_URL to where the configuration
@@ -61,6 +70,7 @@ const commands: Commands = {
   ...serviceCommands,
   ...accountCommands,
   ...accessTokenCommands,
+  ...fileCommands,
   ...searchCommands,
   ...fileCommands,
   ...secretKeyCommands,

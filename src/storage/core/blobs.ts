@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto"
 import {
   access,
   constants,
@@ -71,6 +72,9 @@ export interface Blobs {
   close(): void
 }
 
+/** 32 hex digits that nobody chose. */
+export const newBlobName = (): string => randomBytes(16).toString("hex")
+
 /** A file of a server's. `file`: 32 hex digits that nobody chose. */
 export const serverFile = (server: Snowflake, file: string): string => serverFiles(server) + file
 /** All of them. */
@@ -87,12 +91,15 @@ export const thumbnailFile = (base: string, side: number): string => `thumbnails
 /** A file that somebody sent. `file`: 32 hex digits that nobody chose, and an extension. */
 export const uploadFile = (file: string): string => uploadFiles + file
 export const uploadFiles = "uploads/"
+/** A chunk of a file that comes in chunks. `blob`: 32 hex digits that nobody chose. */
+export const chunkFile = (blob: string): string => chunkFiles + blob
+export const chunkFiles = "chunks/"
 /** Its shape: no path, whatever it is joined to. */
 export const isUploadName = (file: string): boolean => uploadShape.test(file)
 
 const uploadShape = /^[0-9a-f]{32}(?:\.[a-z0-9]{1,10})?$/
 const keyShape =
-  /^(?:(?:servers|users)\/[1-9]\d{0,18}\/(?:[0-9a-f]{32})?|incoming\/[0-9a-f]{32}|thumbnails\/[0-9a-f]{32}-(?:64|128|256|512)|uploads\/[0-9a-f]{32}(?:\.[a-z0-9]{1,10})?)$/
+  /^(?:(?:servers|users)\/[1-9]\d{0,18}\/(?:[0-9a-f]{32})?|(?:incoming|chunks)\/[0-9a-f]{32}|thumbnails\/[0-9a-f]{32}-(?:64|128|256|512)|uploads\/[0-9a-f]{32}(?:\.[a-z0-9]{1,10})?)$/
 export const isBlobKey = (key: string): boolean => keyShape.test(key)
 
 /** Keeps them below a folder, which is the same for all hosts. */

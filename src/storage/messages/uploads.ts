@@ -1,7 +1,7 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
-import type { UploadState } from "../../domain/messages/attachments.ts"
+import type { NewUpload, UploadState } from "../../domain/messages/attachments.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
-import { uploadFile, uploadFiles } from "../core/blobs.ts"
+import { uploadFile, uploadFiles, type Blobs } from "../core/blobs.ts"
 import type { Sql, Statement, Statements } from "../core/database.ts"
 import { column, defineWrite } from "../core/write.ts"
 
@@ -11,6 +11,7 @@ export const personalData: PersonalData = {
       userColumns: ["user_id"],
       key: { file: "text" },
       given: ["file", "user_id", "filename", "content_type", "size", "hash", "created_at", "keep_until"],
+      leftOut: { is_shared: "How the file is kept" },
       atPurge: "ended",
     },
     upload_counts: {
@@ -22,6 +23,7 @@ export const personalData: PersonalData = {
   },
   others: {
     upload_uses: { why: "Which messages show which files; they go with either" },
+    upload_contents: { why: "What the files of `uploads` hold, once each; it goes with the last of them" },
   },
 }
 
@@ -30,6 +32,8 @@ export const personalData: PersonalData = {
  *   FILE1  A file exists as long as a message uses it: adding a use and deleting the file lock
  *       its row, and a use without the row is refused.
  *   FILE2  A deleted row leaves a note that its file is unused, see files.ts.
+ *   FILE3  The same bytes are kept once, and as long as an upload names them: `uses` changes in
+ *       the statement that adds or deletes those uploads.
  */
 
 interface UploadUse {
@@ -82,23 +86,34 @@ export const uploadsStorage = (sql: Sql) => ({
   },
 
   /**
-   * Its file is there: from now on this row names it. @returns whether the file's note still was;
-   * without it the file may be gone
+   * Its bytes are there as `blob`: from now on this row names them. @returns what it names: another
+   * blob where the same bytes were there before; undefined: the note of `blob` is gone, and so the
+   * file may be
    */
-  async insert(row: UploadState): Promise<boolean> {
+  async insert(row: NewUpload, { blob, missing, phash }: KeptContent): Promise<string | undefined> {
     const { file, user_id, filename, content_type, size, hash, created_at, keep_until } = row
-    const { count } = await sql`
-      WITH noted AS (DELETE FROM unused_files WHERE key = ${uploadFile(file)} RETURNING 1)
-      INSERT INTO uploads (file, user_id, filename, content_type, size, hash, created_at, keep_until)
-      SELECT ${file}, ${user_id}, ${filename}, ${content_type}, ${size}, ${hash}, ${created_at}, ${keep_until} FROM noted`
-    return count > 0
+    const [kept] = await sql<{ blob: string }[]>`
+      WITH ${keptContent(sql, { hash, size, blob, missing, phash })},
+      upload AS (
+        INSERT INTO uploads (file, user_id, filename, content_type, size, hash, created_at, keep_until, is_shared)
+        SELECT ${file}, ${user_id}, ${filename}, ${content_type}, ${size}, ${hash}, ${created_at}, ${keep_until}, true FROM content)
+      SELECT blob FROM content`
+    return kept?.blob
   },
 
   async find(files: readonly string[]): Promise<Map<string, UploadState>> {
-    const rows = await sql<
-      UploadState[]
-    >`SELECT file, user_id, filename, content_type, size, hash, created_at, keep_until FROM uploads WHERE file = ANY(${[...files]}::text[])`
+    const rows = await sql<UploadState[]>`
+      SELECT file, user_id, filename, content_type, u.size, u.hash, created_at, keep_until, coalesce(c.blob, file) AS blob,
+        EXISTS (SELECT FROM blocked_hashes b WHERE b.hash_value = u.hash AND NOT b.auto_blocked) AS is_withheld
+      FROM uploads u LEFT JOIN upload_contents c ON u.is_shared AND c.hash = u.hash WHERE file = ANY(${[...files]}::text[])`
     return new Map(rows.map(row => [row.file, row]))
+  },
+
+  /** What these bytes are kept under, if they were sent before. */
+  async contentOf(hash: string): Promise<{ blob: string; size: number } | undefined> {
+    const [found] = await sql<{ blob: string; size: number }[]>`
+      SELECT blob, size FROM upload_contents WHERE hash = ${hash}`
+    return found
   },
 
   /**
@@ -111,6 +126,18 @@ export const uploadsStorage = (sql: Sql) => ({
         LEFT JOIN channels c ON c.id = u.channel_id LEFT JOIN direct_channels d ON d.id = u.channel_id
       WHERE u.file = ${file} AND (d.user_id = ${user} OR d.other_id = ${user}
         OR EXISTS (SELECT FROM members m WHERE m.server_id = c.server_id AND m.user_id = ${user}))
+      GROUP BY u.channel_id ORDER BY max(u.message_id) DESC LIMIT ${limit}`
+    return rows.map(({ channel_id }) => channel_id)
+  },
+
+  /** The same of all files that hold these bytes. */
+  async channelsShowingHash(hash: string, user: Snowflake, limit: number): Promise<Snowflake[]> {
+    const rows = await sql<{ channel_id: Snowflake }[]>`
+      SELECT u.channel_id FROM (SELECT file FROM uploads WHERE hash = ${hash} ORDER BY created_at DESC LIMIT ${limit}) f
+        JOIN upload_uses u USING (file)
+        LEFT JOIN channels c ON c.id = u.channel_id LEFT JOIN direct_channels d ON d.id = u.channel_id
+      WHERE d.user_id = ${user} OR d.other_id = ${user}
+        OR EXISTS (SELECT FROM members m WHERE m.server_id = c.server_id AND m.user_id = ${user})
       GROUP BY u.channel_id ORDER BY max(u.message_id) DESC LIMIT ${limit}`
     return rows.map(({ channel_id }) => channel_id)
   },
@@ -132,27 +159,113 @@ export const uploadsStorage = (sql: Sql) => ({
    * files are kept under (FILE2)
    */
   async end(now: number, limit: number, files?: readonly string[]): Promise<{ looked: number; keys: string[] }> {
-    const [row] = await sql<{ looked: number; keys: string[] }[]>`
+    const [row] = await sql<({ looked: number } & Released)[]>`
       WITH loose AS MATERIALIZED (
           SELECT file, EXISTS (SELECT FROM upload_uses s WHERE s.file = u.file) AS is_shown FROM uploads u
           WHERE keep_until <= ${now} ${files ? sql`AND file = ANY(${[...files]}::text[])` : sql``} LIMIT ${limit} FOR UPDATE SKIP LOCKED),
         kept AS (UPDATE uploads SET keep_until = NULL WHERE file IN (SELECT file FROM loose WHERE is_shown)),
-        gone AS (DELETE FROM uploads WHERE file IN (SELECT file FROM loose WHERE NOT is_shown) RETURNING ${uploadFiles}::text || file AS key),
-        noted AS (INSERT INTO unused_files (key, since) SELECT key, 0 FROM gone ON CONFLICT (key) DO NOTHING)
-      SELECT (SELECT count(*)::int FROM loose) AS looked, coalesce((SELECT array_agg(key) FROM gone), '{}') AS keys`
-    return row!
+        gone AS (DELETE FROM uploads WHERE file IN (SELECT file FROM loose WHERE NOT is_shown) RETURNING file, hash, is_shared),
+        ${released(sql)}
+      SELECT (SELECT count(*)::int FROM loose) AS looked, ${releasedColumns(sql)}`
+    return { looked: row!.looked, keys: [...row!.keys, ...(await endUnusedContents(sql, row!.hashes))] }
   },
 
   /**
-   * Ends some of somebody's, whatever shows them. @returns what their files are kept under (FILE2)
+   * Ends some of somebody's, whatever shows them. @returns how many, and what their files are kept
+   * under (FILE2)
    */
-  async endOf(user: Snowflake, limit: number): Promise<string[]> {
-    const rows = await sql<{ key: string }[]>`
+  async endOf(user: Snowflake, limit: number): Promise<{ ended: number; keys: string[] }> {
+    const [row] = await sql<({ ended: number } & Released)[]>`
       WITH own AS MATERIALIZED (SELECT file FROM uploads WHERE user_id = ${user} LIMIT ${limit} FOR UPDATE),
         shown AS (DELETE FROM upload_uses WHERE file IN (SELECT file FROM own)),
-        gone AS (DELETE FROM uploads WHERE file IN (SELECT file FROM own) RETURNING ${uploadFiles}::text || file AS key),
-        noted AS (INSERT INTO unused_files (key, since) SELECT key, 0 FROM gone ON CONFLICT (key) DO NOTHING)
-      SELECT key FROM gone`
-    return rows.map(({ key }) => key)
+        gone AS (DELETE FROM uploads WHERE file IN (SELECT file FROM own) RETURNING file, hash, is_shared),
+        ${released(sql)}
+      SELECT (SELECT count(*)::int FROM gone) AS ended, ${releasedColumns(sql)}`
+    return { ended: row!.ended, keys: [...row!.keys, ...(await endUnusedContents(sql, row!.hashes))] }
+  },
+
+  /** Ends some contents that no upload names. @returns what they were kept under (FILE2) */
+  async endUnusedContents(limit: number): Promise<string[]> {
+    const rows = await sql<{ hash: string }[]>`SELECT hash FROM upload_contents WHERE uses = 0 LIMIT ${limit}`
+    return endUnusedContents(
+      sql,
+      rows.map(({ hash }) => hash),
+    )
   },
 })
+
+/** What is kept, under a name of which there is a note that it is unused. */
+export interface KeptContent {
+  readonly blob: string
+  /** What the same bytes were kept under where nothing is. */
+  readonly missing: string | undefined
+  /** Its perceptual hash; empty: it has none; null: that is still to be found out. */
+  readonly phash: string | null
+}
+
+/**
+ * Parts of a statement that inserts an upload, see FILE3: `content` has one row, with what the bytes
+ * are kept under, or none where the note is gone. `where`: a condition more.
+ */
+export const keptContent = (
+  sql: Statements,
+  { hash, size, blob, missing, phash }: KeptContent & { hash: string; size: number },
+  where: Statement = sql`true`,
+): Statement => sql`
+  noted AS MATERIALIZED (SELECT key FROM unused_files WHERE key = ${uploadFile(blob)} AND ${where} FOR UPDATE),
+  content AS (
+    INSERT INTO upload_contents AS c (hash, blob, size, uses, phash)
+    SELECT ${hash}, ${blob}, ${size}, 1, ${phash}::text FROM noted
+    ON CONFLICT (hash) DO UPDATE SET uses = c.uses + 1, missing_since = NULL,
+      blob = CASE WHEN c.blob = ${missing ?? null}::text THEN excluded.blob ELSE c.blob END,
+      phash = coalesce(nullif(excluded.phash, ''), c.phash)
+    RETURNING c.blob),
+  used AS (DELETE FROM unused_files USING content WHERE key = ${uploadFile(blob)} AND content.blob = ${blob}),
+  lost AS (
+    INSERT INTO unused_files (key, since) SELECT ${uploadFiles}::text || ${missing ?? null}::text, 0 FROM content
+    WHERE content.blob = ${blob} AND ${missing ?? null}::text IS NOT NULL ON CONFLICT (key) DO NOTHING)`
+
+/** What these bytes were kept under once, where their file is no longer there as it was. */
+export async function missingBlob(
+  uploads: Pick<ReturnType<typeof uploadsStorage>, "contentOf">,
+  blobs: Blobs,
+  hash: string,
+): Promise<string | undefined> {
+  const known = await uploads.contentOf(hash)
+  if (!known) return undefined
+  return (await isWhole(blobs, known)) ? undefined : known.blob
+}
+
+/** Whether the file of a content is there, as long as it should be. */
+export async function isWhole(blobs: Blobs, { blob, size }: { blob: string; size: number }): Promise<boolean> {
+  const opened = await blobs.open(uploadFile(blob))
+  await opened?.close()
+  return opened?.size === size
+}
+
+interface Released {
+  readonly keys: string[]
+  /** Contents that fewer uploads name. */
+  readonly hashes: string[]
+}
+
+/** Uploads are gone: a part of the statement that deletes them as `gone` (FILE2, FILE3). */
+const released = (sql: Statements): Statement => sql`
+  own_files AS (SELECT ${uploadFiles}::text || file AS key FROM gone WHERE NOT is_shared),
+  noted AS (INSERT INTO unused_files (key, since) SELECT key, 0 FROM own_files ON CONFLICT (key) DO NOTHING),
+  shared AS (SELECT hash, count(*)::int AS uses FROM gone WHERE is_shared GROUP BY hash),
+  counted AS (UPDATE upload_contents c SET uses = greatest(c.uses - shared.uses, 0) FROM shared WHERE c.hash = shared.hash)`
+
+const releasedColumns = (sql: Statements): Statement => sql`
+  coalesce((SELECT array_agg(key) FROM own_files), '{}') AS keys,
+  coalesce((SELECT array_agg(hash) FROM shared), '{}') AS hashes`
+
+/** What was used again meanwhile stays. */
+async function endUnusedContents(sql: Sql, hashes: readonly string[]): Promise<string[]> {
+  if (hashes.length === 0) return []
+  const rows = await sql<{ key: string }[]>`
+    WITH gone AS (DELETE FROM upload_contents WHERE uses = 0 AND hash = ANY(${[...hashes]}::text[]) RETURNING ${uploadFiles}::text || blob AS key),
+      noted AS (INSERT INTO unused_files (key, since) SELECT key, 0 FROM gone ON CONFLICT (key) DO NOTHING)
+    SELECT key FROM gone`
+  return rows.map(({ key }) => key)
+}

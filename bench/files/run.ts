@@ -1,0 +1,207 @@
+/**
+ * `npm run bench -- files`: many files at once, in and out, beside a bare server that writes them to
+ * the disk; the memory that it takes; and messages of strangers meanwhile.
+ */
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import postgres from "postgres"
+import { measuringOptions, readCount, readMeasuring } from "../arguments.ts"
+import type { Harness } from "../harness.ts"
+import { latencyMeanwhile, type Meanwhile } from "../meanwhile.ts"
+import { cpuSince, readCpu, readMemory, type Parts } from "../processes.ts"
+import { record, show } from "../record.ts"
+import { pair, round, type About, type Line } from "../report.ts"
+import { figure, median } from "../statistics.ts"
+import { pause, sum } from "../trials.ts"
+import { fetchFile, sendFile, type Target } from "./transfers.ts"
+
+const usage = `npm run bench -- files [--files 100] [--megabytes 50] [--runs 3] [--quick] [--write] [--main FILE]
+
+--files      so many at once
+--megabytes  of each
+--runs       how often each is measured; medians are shown
+--quick      few, small and once: shows that all works, not what it costs
+--write      keeps the results
+--main       the server to run; left out, this checkout is built and run`
+
+const megabyte = 1_048_576
+const filesOfAUser = 2
+const sampleMs = 100
+/** Bytes per second, at least this part of the bare server's. */
+const aimedPart = 0.7
+const aimedMemoryMb = 150
+
+interface Round {
+  readonly megabytesPerSecond: number
+  readonly cpuMsPerMegabyte: number
+  /** Above what it was before, at its peak, in MiB. */
+  readonly memory: number
+}
+interface Side {
+  readonly uploads: Round[]
+  readonly downloads: Round[]
+}
+interface FilesResults extends About {
+  files?: { count: number; megabytes: number; bare: Side; starling: Side }
+  meanwhile?: Meanwhile<number>[]
+}
+
+export async function benchFiles(
+  args: string[],
+  build: () => Promise<void>,
+  say: (what: string) => void,
+): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: { files: { type: "string" }, megabytes: { type: "string" }, ...measuringOptions },
+  })
+  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
+  const count = readCount("files", values.files, isQuick ? 16 : 100, 500, usage)
+  const megabytes = readCount("megabytes", values.megabytes, isQuick ? 4 : 50, 500, usage)
+  const extent = {
+    runs,
+    warmUpSeconds: 1,
+    seconds: isQuick ? 3 : 10,
+    idleSessions: 0,
+    restSeconds: 0,
+    countsDeferredWork: false,
+  }
+  const sizes = { audience: 1, authors: Math.ceil(count / filesOfAUser), idlers: 0 }
+  const folder = await mkdtemp(join(tmpdir(), "starling-bench-files-"))
+  const results = await record({ sizes, extent, isQuick, mainFile, build, say }, async (harness, about) => {
+    const results: FilesResults = about
+    await allowLargeFiles(harness)
+    const starling = await harness.startStarling({ CONNECTIONS_PER_USER: "1000" })
+    const bare = await harness.startBare("files", [folder])
+    const { authors } = harness.population
+    const own = (i: number): Target => {
+      const { token, path } = authors[i % authors.length]!
+      return { url: starling.url, path: path.replace(/messages$/, "attachments"), token }
+    }
+    const plain = (): Target => ({ url: `http://127.0.0.1:${bare.port}`, path: "/", token: "x" })
+    const sides = { bare: { uploads: [], downloads: [] }, starling: { uploads: [], downloads: [] } } as Record<
+      "bare" | "starling",
+      Side
+    >
+    for (let run = 0; run < runs; run++)
+      for (const [name, parts, target] of [
+        ["starling", { node: starling.parts.node }, own],
+        ["bare", { node: [bare.pid] }, plain],
+      ] as const) {
+        say(`${count} files of ${megabytes} MB: ${name}`)
+        const paths: string[] = []
+        sides[name].uploads.push(
+          await measured(parts, count, megabytes, async i => {
+            paths[i] = await sendFile(target(i), megabytes * megabyte)
+          }),
+        )
+        sides[name].downloads.push(
+          await measured(parts, count, megabytes, async i => {
+            await fetchFile(target(i), paths[i]!)
+          }),
+        )
+      }
+    results.files = { count, megabytes, ...sides }
+    const transferring = {
+      name: `${count} files go in, and out again`,
+      async begin() {
+        const ending = new AbortController()
+        let moved = 0
+        const lanes = Array.from({ length: count }, async (_, i) => {
+          while (!ending.signal.aborted) {
+            const path = await sendFile(own(i), megabytes * megabyte)
+            await fetchFile(own(i), path)
+            moved += 2 * megabytes
+          }
+        })
+        await pause(1)
+        return async () => {
+          ending.abort()
+          await Promise.all(lanes)
+          return moved
+        }
+      },
+    }
+    const nothing = { name: "nothing", begin: async () => async () => 0 }
+    results.meanwhile = await latencyMeanwhile(harness, starling, [nothing, transferring], extent, say)
+    return results
+  })
+  await rm(folder, { recursive: true, force: true })
+  await show(results, summarize(results), { isKept, suffix: "-files" })
+}
+
+/** Everybody may send files of that size, as often as the bench does. */
+async function allowLargeFiles({ databaseUrl }: Harness): Promise<void> {
+  const sql = postgres(databaseUrl, { max: 1 })
+  await sql`UPDATE users SET tier = 'staff'`
+  await sql.end({ timeout: 5 })
+}
+
+async function measured(
+  parts: Parts<"node">,
+  count: number,
+  megabytes: number,
+  transfer: (i: number) => Promise<void>,
+): Promise<Round> {
+  await pause(1)
+  const rest = readMemory(parts).node
+  let peak = rest
+  const sampling = setInterval(() => (peak = Math.max(peak, readMemory(parts).node)), sampleMs)
+  const cpu = readCpu(parts)
+  const startedAt = performance.now()
+  await Promise.all(Array.from({ length: count }, (_, i) => transfer(i))).finally(() => clearInterval(sampling))
+  const seconds = (performance.now() - startedAt) / 1_000
+  const used = sum(cpuSince(parts, cpu)) / 1_000
+  return {
+    megabytesPerSecond: (count * megabytes) / seconds,
+    cpuMsPerMegabyte: used / (count * megabytes),
+    memory: (peak - rest) / 1_024,
+  }
+}
+
+function summarize({ files, meanwhile = [] }: FilesResults): Line[] {
+  const lines: Line[] = []
+  for (const way of files ? (["uploads", "downloads"] as const) : []) {
+    const { bare, starling, count, megabytes } = files!
+    const of = (side: Side, key: keyof Round) => median(side[way].map(one => one[key]))
+    const slower = starling[way].map((one, i) => bare[way][i]!.megabytesPerSecond / one.megabytesPerSecond)
+    const memory = figure(starling[way].map(one => one.memory))
+    lines.push(
+      {
+        work: `${way}, ${count} of ${megabytes} MB at once`,
+        bare: `${round(of(bare, "megabytesPerSecond"))} MB/s`,
+        starling: `${round(of(starling, "megabytesPerSecond"))} MB/s`,
+        value: figure(slower),
+        unit: "×",
+        aim: Math.round(100 / aimedPart) / 100,
+      },
+      {
+        work: "… CPU per MB, the server's own processes",
+        bare: `${round(of(bare, "cpuMsPerMegabyte"))} ms`,
+        starling: `${round(of(starling, "cpuMsPerMegabyte"))} ms`,
+        value: figure(starling[way].map((one, i) => one.cpuMsPerMegabyte / bare[way][i]!.cpuMsPerMegabyte)),
+        unit: "×",
+      },
+      {
+        work: "… memory above rest, at most",
+        bare: `${round(of(bare, "memory"))} MiB`,
+        starling: `${round(memory.median)} MiB`,
+        value: { median: memory.median * 1_024, least: memory.least * 1_024, most: memory.most * 1_024 },
+        unit: "KiB",
+        aim: aimedMemoryMb * 1_024,
+      },
+    )
+  }
+  for (const { meanwhile: name, ways } of meanwhile)
+    for (const { postedAtOwner, heardAtOwner, p50, p99 } of ways)
+      lines.push({
+        work: `post to frame meanwhile: ${name}; posted at the ${postedAtOwner ? "owner" : "other"}, heard at the ${heardAtOwner ? "owner" : "other"}`,
+        bare: "",
+        starling: pair(p50, p99),
+        value: p99,
+        unit: "ms",
+      })
+  return lines
+}

@@ -1,0 +1,66 @@
+import type { Snowflake } from "../../contract/core/fields.ts"
+
+/** A file that nobody may send. */
+export interface BlockedHash {
+  hash_value: string
+  hash_type: "sha256" | "phash"
+  /** Of a perceptual hash: how many bits of another may differ. */
+  phash_threshold: number
+  reason: string
+  /** Unix seconds. */
+  blocked_at: number
+  blocked_by: Snowflake | null
+  /** Reports have done it. */
+  auto_blocked: boolean
+}
+
+/** A user who may not send files. */
+export interface BlockedUploader {
+  user_id: Snowflake
+  reason: string
+  blocked_at: number
+  blocked_by: Snowflake | null
+  /** Null: permanently. */
+  expires_at: number | null
+}
+
+/** What a user says of a file. */
+export interface HashReport {
+  id: Snowflake
+  hash_value: string
+  phash_value: string | null
+  reporter_id: Snowflake
+  reason: string
+  details: string | null
+  reported_at: number
+  uploader_id: Snowflake | null
+  message_id: Snowflake | null
+  attachment_url: string | null
+  block_uploader: boolean
+  /** The reporter could read a message with such a file. */
+  counts: boolean
+}
+
+const usualThreshold = 10
+const longestPhash = 32
+
+/**
+ * The block of a hash by an operator: what is short is a perceptual hash. `hash`: 16 to 128 hex
+ * digits.
+ */
+export function operatorsBlock(
+  hash: string,
+  reason: string,
+  blocked_at: number,
+  blocked_by: Snowflake | null,
+): Omit<BlockedHash, "auto_blocked"> {
+  const isPerceptual = hash.length <= longestPhash
+  return {
+    hash_value: hash.toLowerCase(),
+    hash_type: isPerceptual ? "phash" : "sha256",
+    phash_threshold: isPerceptual ? usualThreshold : 0,
+    reason,
+    blocked_at,
+    blocked_by,
+  }
+}

@@ -1,0 +1,204 @@
+import type { Snowflake } from "../../contract/core/fields.ts"
+import type { BlockedHash, BlockedUploader, HashReport } from "../../domain/messages/file-blocks.ts"
+import type { PersonalData } from "../../domain/core/personal-data.ts"
+import type { Sql, Statement, Statements } from "../core/database.ts"
+import { column, defineWrite, lastOf } from "../core/write.ts"
+
+export const personalData: PersonalData = {
+  personal: {
+    blocked_uploaders: {
+      userColumns: ["user_id"],
+      key: { user_id: "bigint" },
+      given: ["user_id", "reason", "blocked_at", "expires_at"],
+      leftOut: { blocked_by: "Who decided it is theirs to say" },
+      atPurge: "erased",
+    },
+    hash_reports: {
+      userColumns: ["reporter_id"],
+      key: { id: "bigint" },
+      given: [
+        "id",
+        "hash_value",
+        "phash_value",
+        "reporter_id",
+        "reason",
+        "details",
+        "status",
+        "reported_at",
+        "uploader_id",
+        "message_id",
+        "attachment_url",
+        "block_uploader",
+        "counts",
+      ],
+      leftOut: {
+        reviewed_at: "What reviewers do with a report is theirs to say",
+        reviewed_by: "What reviewers do with a report is theirs to say",
+        admin_notes: "What reviewers note of a report is theirs to say",
+      },
+      othersRows: { uploader_id: "What others reported is theirs to know" },
+      atPurge: "erased",
+    },
+    blocked_hashes: {
+      userColumns: ["blocked_by"],
+      key: { hash_value: "text" },
+      given: [
+        "hash_value",
+        "hash_type",
+        "phash_threshold",
+        "reason",
+        "blocked_at",
+        "blocked_by",
+        "auto_blocked",
+        "alike",
+      ],
+      atPurge: "kept",
+    },
+  },
+}
+
+/** Replaces the one that waits for review of the same reporter about the same file. */
+export const putHashReport = defineWrite<HashReport>("putHashReport", (sql, rows) => {
+  const last = lastOf(rows, ({ reporter_id, hash_value }) => `${reporter_id} ${hash_value}`)
+  const each = <Key extends keyof HashReport>(key: Key) => column(last, key)
+  return sql`
+      INSERT INTO hash_reports (id, hash_value, phash_value, reporter_id, reason, details, reported_at, uploader_id, message_id,
+        attachment_url, block_uploader, counts)
+      SELECT * FROM unnest(${each("id")}::bigint[], ${each("hash_value")}::text[], ${each("phash_value")}::text[], ${each("reporter_id")}::bigint[],
+        ${each("reason")}::text[], ${each("details")}::text[], ${each("reported_at")}::bigint[], ${each("uploader_id")}::bigint[],
+        ${each("message_id")}::bigint[], ${each("attachment_url")}::text[], ${each("block_uploader")}::text[]::boolean[], ${each("counts")}::text[]::boolean[])
+      ON CONFLICT (hash_value, reporter_id) WHERE status = 'pending' DO UPDATE SET id = excluded.id, phash_value = excluded.phash_value,
+        reason = excluded.reason, details = excluded.details, reported_at = excluded.reported_at, uploader_id = excluded.uploader_id,
+        message_id = excluded.message_id, attachment_url = excluded.attachment_url, block_uploader = excluded.block_uploader,
+        counts = excluded.counts`
+})
+
+/** Files that nobody may send, users who may not send files, and reports of files. */
+export const fileBlocksStorage = (sql: Sql) => ({
+  /** Why a file with this SHA-256, or one that looks like this picture, may not be sent. */
+  async reasonAgainst(hash: string, phash = ""): Promise<string | undefined> {
+    const [found] = await sql<{ reason: string }[]>`
+      SELECT reason FROM blocked_hashes WHERE hash_value = ${hash}
+      ${phash === "" ? sql`` : sql`UNION ALL SELECT reason FROM (${alikeTo(sql, phash)}) b`} LIMIT 1`
+    return found?.reason
+  },
+
+  /** Replaces an earlier block. What looks like a blocked picture is blocked as well. */
+  async blockHash({
+    hash_value,
+    hash_type,
+    phash_threshold,
+    reason,
+    blocked_at,
+    blocked_by,
+  }: Omit<BlockedHash, "auto_blocked">): Promise<void> {
+    await sql`
+      WITH one AS (
+        INSERT INTO blocked_hashes (hash_value, hash_type, phash_threshold, reason, blocked_at, blocked_by, auto_blocked)
+        VALUES (${hash_value}, ${hash_type}, ${phash_threshold}, ${reason}, ${blocked_at}, ${blocked_by}, false)
+        ON CONFLICT (hash_value) DO UPDATE SET hash_type = excluded.hash_type, phash_threshold = excluded.phash_threshold, reason = excluded.reason,
+          blocked_at = excluded.blocked_at, blocked_by = excluded.blocked_by, auto_blocked = false, alike = NULL)
+      INSERT INTO blocked_hashes (hash_value, hash_type, phash_threshold, reason, blocked_at, blocked_by, auto_blocked, alike)
+      SELECT hash, 'sha256', 0, ${reason}, ${blocked_at}, ${blocked_by}::bigint, false, ${hash_value} FROM upload_contents
+      WHERE ${hash_type} = 'phash' AND length(${hash_value}) = 16 AND length(phash) = 16 AND ${differing(sql, sql`phash`, sql`${hash_value}::text`)} <= ${phash_threshold}
+      ON CONFLICT (hash_value) DO NOTHING`
+  },
+
+  /** A picture was found that looks like a blocked one. @returns whether there was such a block */
+  async blockAlike(hash: string, phash: string, now: number): Promise<boolean> {
+    const { count } = await sql`
+      INSERT INTO blocked_hashes (hash_value, hash_type, phash_threshold, reason, blocked_at, blocked_by, auto_blocked, alike)
+      SELECT ${hash}, 'sha256', 0, reason, ${now}, blocked_by, false, hash_value FROM (${alikeTo(sql, phash)}) b LIMIT 1
+      ON CONFLICT (hash_value) DO UPDATE SET auto_blocked = false`
+    return count > 0
+  },
+
+  /** @returns whether it was blocked */
+  async unblockHash(hash: string): Promise<boolean> {
+    const { count } = await sql`
+      WITH alike AS (DELETE FROM blocked_hashes WHERE alike = ${hash})
+      DELETE FROM blocked_hashes WHERE hash_value = ${hash}`
+    return count > 0
+  },
+
+  async blockedHash(hash: string): Promise<BlockedHash | undefined> {
+    const [found] = await sql<BlockedHash[]>`SELECT ${hashColumns(sql)} FROM blocked_hashes WHERE hash_value = ${hash}`
+    return found
+  },
+
+  /** The latest first; not those that were blocked for looking like others. */
+  async blockedHashes(limit: number, offset = 0): Promise<BlockedHash[]> {
+    return sql<BlockedHash[]>`
+      SELECT ${hashColumns(sql)} FROM blocked_hashes WHERE alike IS NULL ORDER BY blocked_at DESC, hash_value LIMIT ${limit} OFFSET ${offset}`
+  },
+
+  /** Blocks a file that so many distinct users have reported who could see it. */
+  async blockReported(hash: string, reports: number, now: number): Promise<boolean> {
+    const { count } = await sql`
+      INSERT INTO blocked_hashes (hash_value, hash_type, phash_threshold, reason, blocked_at, auto_blocked)
+      SELECT ${hash}, CASE WHEN length(${hash}::text) <= 32 THEN 'phash' ELSE 'sha256' END, 0, 'Reported by several users', ${now}, true
+      WHERE ${reports} <= (SELECT count(*) FROM hash_reports WHERE hash_value = ${hash} AND status = 'pending' AND counts)
+      ON CONFLICT (hash_value) DO NOTHING`
+    return count > 0
+  },
+
+  async pendingReportsOf(reporter: Snowflake): Promise<number> {
+    const [row] = await sql<{ reports: number }[]>`
+      SELECT count(*)::int AS reports FROM hash_reports WHERE reporter_id = ${reporter} AND status = 'pending'`
+    return row!.reports
+  },
+
+  /** Replaces an earlier block. */
+  async blockUploader({ user_id, reason, blocked_at, blocked_by, expires_at }: BlockedUploader): Promise<void> {
+    await sql`
+      INSERT INTO blocked_uploaders (user_id, reason, blocked_at, blocked_by, expires_at)
+      VALUES (${user_id}, ${reason}, ${blocked_at}, ${blocked_by}, ${expires_at})
+      ON CONFLICT (user_id) DO UPDATE SET reason = excluded.reason, blocked_at = excluded.blocked_at,
+        blocked_by = excluded.blocked_by, expires_at = excluded.expires_at`
+  },
+
+  /** @returns whether the user was blocked */
+  async unblockUploader(user: Snowflake): Promise<boolean> {
+    const { count } = await sql`DELETE FROM blocked_uploaders WHERE user_id = ${user}`
+    return count > 0
+  },
+
+  /** Whether a user may not send files now. */
+  async isBlockedUploader(user: Snowflake, now: number): Promise<boolean> {
+    const rows = await sql`
+      SELECT FROM blocked_uploaders WHERE user_id = ${user} AND (expires_at IS NULL OR expires_at > ${now})`
+    return rows.length > 0
+  },
+
+  /** Those in force, the latest first. */
+  async blockedUploaders(
+    now: number,
+    limit: number,
+    offset = 0,
+  ): Promise<(BlockedUploader & { username: string | null })[]> {
+    return sql<(BlockedUploader & { username: string | null })[]>`
+      SELECT user_id::text AS user_id, username, reason, blocked_at, blocked_by::text AS blocked_by, expires_at
+      FROM blocked_uploaders b LEFT JOIN users u ON u.id = b.user_id
+      WHERE expires_at IS NULL OR expires_at > ${now} ORDER BY blocked_at DESC, user_id LIMIT ${limit} OFFSET ${offset}`
+  },
+
+  /** Blocks that are over. */
+  async forgetBlockedUploaders(before: number, limit: number): Promise<number> {
+    const { count } = await sql`
+      DELETE FROM blocked_uploaders WHERE user_id = ANY(ARRAY(SELECT user_id FROM blocked_uploaders WHERE expires_at <= ${before} LIMIT ${limit}))`
+    return count
+  },
+})
+
+const hashColumns = (sql: Statements): Statement => sql`
+  hash_value, hash_type, phash_threshold, reason, blocked_at, blocked_by::text AS blocked_by, auto_blocked`
+
+/** How many bits of two perceptual hashes differ. */
+const differing = (sql: Statements, one: Statement, other: Statement): Statement =>
+  sql`bit_count(('x' || ${one})::bit(64) # ('x' || ${other})::bit(64))`
+
+/** Blocks of pictures that look like this one. */
+const alikeTo = (sql: Statements, phash: string): Statement => sql`
+  SELECT hash_value, reason, blocked_by FROM blocked_hashes
+  WHERE hash_type = 'phash' AND length(hash_value) = 16 AND ${differing(sql, sql`hash_value`, sql`${phash}::text`)} <= phash_threshold
+  ORDER BY blocked_at LIMIT 1`
