@@ -134,6 +134,12 @@ export interface ClusterInside extends Cluster {
   readonly trouble: (name: string) => (error: unknown) => void
 }
 
+/** Opens sockets to the other processes of a host. */
+function meetThoseOf(host: string, membership: Membership, { road }: Bus): void {
+  for (const member of membership.members())
+    if (member.host === host && member.id !== membership.self.id) road?.meet(member.id)
+}
+
 /** Every process of a cluster joins it. A web worker hosts shards, too: see `hostShards`. */
 export async function joinCluster(options: ClusterOptions): Promise<ClusterInside> {
   const { self, storage, topology, clock, log, metrics } = options
@@ -190,9 +196,7 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
     bus.forget(worker)
     dead.note(worker)
   })
-  const meetNeighbours = () => {
-    for (const { id, host } of membership.members()) if (host === self.host && id !== self.id) bus.road?.meet(id)
-  }
+  const meetNeighbours = () => meetThoseOf(self.host, membership, bus)
   signals.on("membersChanged", meetNeighbours)
   bus.onNotice<ShardOwner[]>("owners", rows => {
     directory.learn(rows)

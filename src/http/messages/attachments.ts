@@ -97,10 +97,11 @@ function createKeep({ storage, integrations: { blobs }, clock, log, jobs }: Atta
    * A store that did not answer may write the file yet, even after it was told to delete it. So the
    * note stays, and the sweep comes when that is over.
    */
-  const leave = (key: string) =>
-    storage.files
+  async function leave(key: string): Promise<void> {
+    await storage.files
       .putOff(key, secondsAt(clock()))
       .catch((cause: unknown) => log.debug({ err: cause, key }, "an unfinished file is left to a later sweep"))
+  }
 
   /** A refused file goes at once. */
   async function forget(key: string): Promise<void> {
