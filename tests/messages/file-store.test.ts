@@ -295,7 +295,12 @@ test("P11, STORE1, STORE3: a store that is killed or paused while files go in an
     [store.kill, store.start],
     [store.pause, store.resume],
   ] as const
-  for (const [begin, end] of faults) await hurt(begin, end).finally(() => store.resume())
+  for (const [begin, end] of faults)
+    try {
+      await hurt(begin, end)
+    } finally {
+      await store.resume()
+    }
   expect(await read(worker!, whole.url)).toBe(sha256(bytes))
   await cluster.sql`UPDATE unused_files SET since = 0`
   await cluster.bootJobWorker({ config: { FILES_URL: store.url(bucket) } })
