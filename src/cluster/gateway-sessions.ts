@@ -87,6 +87,11 @@ export class GatewaySessions {
     return worker === undefined || record === undefined ? undefined : { ...readRecord(record), id, worker }
   }
 
+  /** The worker that holds a session; undefined: nothing is recorded of it. */
+  async holderOf(id: string): Promise<string | undefined> {
+    return (await this.#redis.hget(this.#place(id), "worker")) ?? undefined
+  }
+
   /** True once after records were written in a form that somebody who has come since does not read. */
   takeUnreadable(): boolean {
     if (!this.#hasWrittenShort || this.#isShortRead()) return false

@@ -6,6 +6,7 @@ import fc from "fast-check"
 import { describe } from "vitest"
 import type { ReceivedEvent, ServerFrame } from "../../client/gateway.ts"
 import { NodeWebSocket } from "../../client/node-websocket.ts"
+import { unavailable } from "../../src/contract/core/errors.ts"
 import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 import { epochMs } from "../../src/domain/core/snowflake.ts"
 import type { Cluster, Worker } from "../kit/cluster.ts"
@@ -232,6 +233,39 @@ test("RES1, P5: there and back with an old position: the first worker's own log 
     expect({ i, refused: socket.isRefused, said: said(socket) }).toEqual({ i, refused: false, said: ["missed"] })
     socket.drop()
   }
+})
+
+test("RES1, P5, P6: a worker that did not hear that its session was claimed does not go on with it", async ({
+  cluster,
+}) => {
+  const {
+    workers: [east, west, north],
+    post,
+    ada,
+    lin,
+  } = await seeded(cluster, 3)
+  // What is reserved for a dead worker's log takes the positions of the next one ahead of those of others.
+  const ahead = await ada.listen(north!)
+  await north!.stop()
+  await ahead.reconnect(west!.url)
+  const inbox = await lin.listen(east!)
+  const { sessionId } = inbox
+  east!.node.bus.handle("claimSession", () => Promise.reject(unavailable("silent")))
+  await inbox.reconnect(west!.url)
+  await post("seen", west)
+  await inbox.next("MESSAGE_CREATE")
+  const seq = inbox.seq!
+  inbox.drop()
+  await post("missed", west)
+  await cluster.settle()
+
+  const socket = await resumeAt(east!, lin.token, sessionId!, seq)
+  await post("after", west)
+  await caughtUp(cluster, socket)
+  expect({ refused: socket.isRefused, said: said(socket) }).toEqual({ refused: false, said: ["missed", "after"] })
+  expect(await resumes([east!], "other_worker_alive")).toBe(1)
+  expect(await counted([east!], "starling_gateway_sessions")).toBe(1)
+  socket.drop()
 })
 
 test("P5: a quiet session may move as often as it likes", async ({ cluster }) => {

@@ -132,6 +132,22 @@ test("P8: a worker that makes its log anew while Redis loses everything can be a
   expect(breaches).toEqual([])
 })
 
+/** Found by a search: sessions come back to a worker that was away while another claimed them, and has died since. */
+const claimedWhileAway: Plan = {
+  seed: 30,
+  workers: 2,
+  loss: 0,
+  steps: [
+    { afterMs: 0, action: { do: "pause", worker: 0, lastsMs: 5997 } },
+    { afterMs: 3717, action: { do: "kill", worker: 1 } },
+  ],
+}
+
+test("P6: a worker that was taken for dead does not refuse sessions that were claimed meanwhile", async () => {
+  const { breaches } = await run(claimedWhileAway)
+  expect(breaches).toEqual([])
+})
+
 test("a history is the same each time it is lived through", async () => {
   for (const plan of fc.sample(plans, { seed: 7, numRuns: 20 })) {
     const traces: string[][] = [[], []]

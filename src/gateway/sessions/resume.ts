@@ -90,11 +90,12 @@ export class ResumeHandler {
   }
 
   async #resume(connection: Connection, request: ResumeRequest, access: AccessSession): Promise<void> {
-    const { subscriptions, metrics } = this.#options
+    const { subscriptions, claims, metrics } = this.#options
     const { session_id: id, seq } = request
     const local = subscriptions.byId.get(id)
     if (local && local.user !== access.user_id) throw new NotResumable("another user's")
-    if (!local || locate(local.spans, seq) !== local.spans.at(-1))
+    // Positions of a worker that has claimed the session meanwhile look like this one's.
+    if (!local || locate(local.spans, seq) !== local.spans.at(-1) || !(await claims.isOwn(id)))
       return this.#whenFree(() => this.#restoreClaimed(connection, request, access))
     await this.#resumeHere(connection, local, request, access)
     metrics.gateway.resumes.same_worker.inc()

@@ -18,6 +18,7 @@ function claimsWith(...known: string[]) {
   const claimed: string[] = []
   const claims = new SessionClaims({
     self: "here",
+    subscriptions: { byId: new Map() },
     records: {
       onLoss() {},
       load: async () => record,

@@ -66,6 +66,16 @@ export class SessionClaims {
   }
 
   /**
+   * Whether a session that is on this worker is still its own. Another worker may have claimed it
+   * while this one did not answer.
+   */
+  async isOwn(id: string): Promise<boolean> {
+    const { records, self } = this.#options
+    // A record that was lost is written again by the worker that has the session.
+    return ((await records.holderOf(id)) ?? self) === self
+  }
+
+  /**
    * Makes the session this worker's. The claim fails for a position that was never given out: a
    * wrong position costs the session nothing, and does not take it away from the worker that holds
    * it.
@@ -73,8 +83,10 @@ export class SessionClaims {
   async claim(id: string, access: AccessSession, seq: number): Promise<Claim> {
     const { self, isLiving } = this.#options
     const record = await this.#claimRecord(id, access, seq)
+    // What is here of a session that another worker has claimed is of before.
+    const here = await this.#handOver(id)
     // The record may be slightly out of date; the worker that holds the session is not.
-    if (record.worker === self) return { record: { ...record, ...(await this.#handOver(id)) }, origin: "same_worker" }
+    if (record.worker === self) return { record: { ...record, ...here }, origin: "same_worker" }
     if (!isLiving(record.worker)) return { record, origin: "dead_worker" }
     return { record: { ...record, ...(await this.#askHolder(record)) }, origin: "other_worker_alive" }
   }
