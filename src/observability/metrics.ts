@@ -79,7 +79,7 @@ function httpMetrics(declare: Declare) {
     "Time from the first byte of a request to its response",
     ["route", "method"],
     [0.005, 0.02, 0.1, 0.5, 2.5],
-    { most: 86 },
+    { most: 84 },
   )
   return {
     /**

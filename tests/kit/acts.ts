@@ -349,6 +349,8 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
     const username = cluster.newName("changed")
     return world.rest(person).editMe({ username, email: `${username}@example.com`, current_password: person.password })
   },
+  putAvatar: world => world.rest(world.random.pick(world.people)).putAvatar({ file: picture }),
+  deleteAvatar: world => world.rest(world.random.pick(world.people)).deleteAvatar(),
   editMessagingSettings: world =>
     world.rest(world.random.pick(world.people)).editMessagingSettings({
       compact_messages_enabled: world.random.next() < 0.5,

@@ -56,6 +56,7 @@ const leftOpen = [
   "getPasswordRequirements",
   "executeWebhook",
   "getIcon",
+  "getAvatar",
   "getEmojiPicture",
   "getStickerFile",
 ]

@@ -30,7 +30,15 @@ test("health, life, readiness, version and state are told to everybody", async (
   expect(await anybody.getLive()).toEqual({ status: "alive" })
   expect(await anybody.getReady()).toEqual({
     status: "ready",
-    checks: { postgres: "ok", redis: "ok", membership: "ok", lineage: "ok", publication: "ok", shards: "ok" },
+    checks: {
+      postgres: "ok",
+      redis: "ok",
+      membership: "ok",
+      lineage: "ok",
+      publication: "ok",
+      shards: "ok",
+      files: "ok",
+    },
   })
   expect(await anybody.getVersion()).toEqual({ version, min_supported_version: version, api_version: "v1" })
   const { uptime_seconds, ...status } = await anybody.getStatus()

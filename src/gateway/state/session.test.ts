@@ -23,11 +23,16 @@ test("a session in ten servers takes at most 640 bytes of the heap beside the te
     for (const guild of guilds) session.guilds.put(guild)
     return session
   }
-  const sessions: (Session | undefined)[] = Array.from({ length: count }, () => undefined)
-  make()
-  const before = usedBytes()
-  for (let i = 0; i < count; i++) sessions[i] = make()
-  const bytes = (usedBytes() - before) / count
-  expect(sessions).toHaveLength(count)
-  expect(bytes).toBeLessThan(640)
+  const bytesOfOne = (): number => {
+    const sessions: (Session | undefined)[] = Array.from({ length: count }, () => undefined)
+    const before = usedBytes()
+    for (let i = 0; i < count; i++) sessions[i] = make()
+    const bytes = (usedBytes() - before) / count
+    expect(sessions.every(session => session !== undefined)).toBe(true)
+    return bytes
+  }
+  bytesOfOne()
+  // Other tests of this process leave garbage, which may be collected between two looks.
+  const rounds = Array.from({ length: 5 }, bytesOfOne).toSorted((a, b) => a - b)
+  expect(rounds[2]).toBeLessThan(640)
 })

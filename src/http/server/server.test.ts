@@ -111,6 +111,7 @@ const played: Record<string, object> = {
     isOwnMessage: async () => false,
   },
   icons: { shown: async () => undefined },
+  uploadSessions: { beginCompleting: async () => {}, find: async () => undefined, cancel: async () => false },
 }
 const storage = new Proxy(played, { get: (known, name) => known[String(name)] ?? nothingThere }) as unknown as Storage
 const blobs: Blobs = {

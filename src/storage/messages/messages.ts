@@ -343,6 +343,8 @@ const deletionStorage = (sql: Sql) => ({
       ${endUploadUses(sql, "purged")},
       unindexed AS (
         DELETE FROM message_search s USING purged WHERE s.channel_id = purged.channel_id AND s.message_id = purged.id),
+      unpictured AS (
+        DELETE FROM thumbnail_requests t USING purged WHERE t.channel_id = purged.channel_id AND t.message_id = purged.id),
       uncalled AS (
         DELETE FROM message_mentions n USING purged WHERE n.channel_id = purged.channel_id AND n.message_id = purged.id),
       polls_left AS (
