@@ -69,18 +69,22 @@ test("a blocked file is not taken in whatever way it comes, and no longer served
   expect((await operator(["files", "block", "abc"], { DATABASE_URL: shared.databaseUrl })).code).toBe(2)
 })
 
-/** A picture of some structure, as a function of a seed. */
-const picture = (seed: number, width = 320) =>
-  sharp(
-    Buffer.from(
-      `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 80 60" width="${width}" height="${(width * 3) / 4}"><rect width="80" height="60" fill="#147"/>` +
-        Array.from({ length: 12 }, (_, i) => {
-          const at = (n: number) => (Math.imul(seed + i * 7 + n, 2_654_435_761) >>> 8) % 60
-          return `<circle cx="${at(1) + 10}" cy="${at(2)}" r="${4 + (at(3) % 14)}" fill="hsl(${at(4) * 6} 80% ${20 + at(5)}%)"/>`
-        }).join("") +
-        "</svg>",
-    ),
-  )
+/** A picture of some structure, as a function of a seed: discs on a ground, drawn at any width. */
+function picture(seed: number, width = 320) {
+  const height = (width * 3) / 4
+  const discs = Array.from({ length: 12 }, (_, i) => {
+    const at = (n: number) => (Math.imul(seed + i * 7 + n, 2_654_435_761) >>> 8) % 60
+    return { x: at(1) + 10, y: at(2), r: 4 + (at(3) % 14), colour: [at(4) * 4, at(5) * 4, at(6) * 4] }
+  })
+  const pixels = Buffer.alloc(width * height * 3)
+  for (let y = 0; y < height; y++)
+    for (let x = 0; x < width; x++) {
+      const [px, py] = [(x * 80) / width, (y * 80) / width]
+      const disc = discs.findLast(one => (one.x - px) ** 2 + (one.y - py) ** 2 <= one.r ** 2)
+      pixels.set(disc?.colour ?? [17, 68, 119], (y * width + x) * 3)
+    }
+  return sharp(pixels, { raw: { width, height, channels: 3 } })
+}
 
 test("pictures that look like a blocked one are blocked as well, in another size and format; others are not", async ({
   shared,

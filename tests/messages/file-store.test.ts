@@ -18,7 +18,7 @@ import { gauge, type Cluster, type Worker } from "../kit/cluster.ts"
 import { send } from "../kit/exchange.ts"
 import { builtWithinMs, ownObjectStore, type OwnObjectStore } from "../kit/object-store.ts"
 import type { Person } from "../kit/person.ts"
-import { apng, fileOf, html, png } from "../kit/pictures.ts"
+import { apng, blobOf, fileOf, html, png } from "../kit/pictures.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, test as story } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
@@ -305,8 +305,8 @@ test("P11, STORE1, STORE3: a store that is killed or paused while files go in an
   await cluster.sql`UPDATE unused_files SET since = 0`
   await cluster.bootJobWorker({ config: { FILES_URL: store.url(bucket) } })
   await until("what was refused is gone", async () => (await cluster.sql`SELECT FROM unused_files`).length === 0)
-  const rows = await cluster.sql<{ file: string }[]>`SELECT file FROM uploads`
-  expect(await keysOf(blobs)).toEqual(rows.map(({ file }) => uploadFile(file)).toSorted())
+  const rows = await cluster.sql<{ blob: string }[]>`SELECT blob FROM upload_contents`
+  expect(await keysOf(blobs)).toEqual(rows.map(({ blob }) => uploadFile(blob)).toSorted())
   blobs.close()
 })
 
@@ -359,7 +359,9 @@ test("files move to a bucket while they are used: read on every worker, copied a
 }) => {
   const local = join(cluster.dataDir, "files")
   const [before] = await cluster.boot(1)
+  await cluster.encodePictures()
   const { ada, channel_id, put, read } = await sceneOn(cluster, before!)
+  const keyOf = async ({ id }: { id: string }) => uploadFile(await blobOf(cluster, id))
   const old = { bytes: randomBytes(9 * mebibyte), id: "" }
   const upload = await put(old.bytes)
   const doomed = await put(randomBytes(1000))
@@ -391,10 +393,10 @@ test("files move to a bucket while they are used: read on every worker, copied a
     out: expect.stringMatching(/^0 files copied .*, 3 were there already/),
   })
   const [moved, left] = [blobsAt(bucketPlace(store.url(bucket))), openLocalBlobs(local)]
-  expect(await keysOf(moved)).toEqual([...(await keysOf(left)), uploadFile(message.id)].toSorted())
+  expect(await keysOf(moved)).toEqual([...(await keysOf(left)), await keyOf(message)].toSorted())
 
   // One that differs is named and not touched.
-  const key = uploadFile(upload.id)
+  const key = await keyOf(upload)
   await moved.delete(key)
   await moved.put(key, old.bytes.subarray(1))
   const told = await move()
@@ -402,12 +404,13 @@ test("files move to a bucket while they are used: read on every worker, copied a
   await moved.delete(key)
   expect((await move()).code).toBe(0)
 
+  const doomedKey = await keyOf(doomed)
   const { id: message_id } = await ada.on(writer!).createMessage({ channel_id, attachments: [doomed] })
   await cluster.bootJobWorker({ config: then })
   await ada.on(writer!).deleteMessage({ channel_id, message_id })
   await until("it is in neither place", async () => {
     const keys = [...(await keysOf(moved)), ...(await keysOf(left))]
-    return !keys.includes(uploadFile(doomed.id))
+    return !keys.includes(doomedKey)
   })
   const [after] = await cluster.boot(1, { config: { FILES_URL: store.url(bucket) } })
   await rm(local, { recursive: true })

@@ -29,8 +29,15 @@ test("an upload goes on after its worker, the server, the page that sends it and
   onTestFinished(() => program.stop())
   const { url } = program
   const killWorker = async (role: string) => {
-    const worker = (await program.workers()).find(({ slot }) => slot.startsWith(role))
-    program.kill(worker!.pid, "SIGKILL")
+    // The program may just be starting again.
+    let pid: number | undefined
+    const runs = async () => {
+      const workers = await program.workers().catch(() => [])
+      pid = workers.find(({ slot }) => slot.startsWith(role))?.pid
+      return pid !== undefined
+    }
+    await until("such a worker runs", runs)
+    program.kill(pid!, "SIGKILL")
   }
   const killEverything = async () => {
     const workers = await program.workers()

@@ -111,7 +111,12 @@ const played: Record<string, object> = {
     isOwnMessage: async () => false,
   },
   icons: { shown: async () => undefined },
-  uploadSessions: { beginCompleting: async () => {}, find: async () => undefined, cancel: async () => false },
+  uploadSessions: {
+    beginCompleting: async () => {},
+    find: async () => undefined,
+    cancel: async () => false,
+    activeOf: async () => [],
+  },
 }
 const storage = new Proxy(played, { get: (known, name) => known[String(name)] ?? nothingThere }) as unknown as Storage
 const blobs: Blobs = {
