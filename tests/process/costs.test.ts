@@ -221,6 +221,8 @@ test("a session that begins is counted and recorded; one that goes on where it w
   expect(await costsOf(alone, resume)).toEqual({
     "redis connect-session": 1,
     "redis disconnect-session": 1,
+    // Whether another worker has it by now.
+    "redis hget": 1,
   })
 })
 
