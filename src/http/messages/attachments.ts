@@ -26,7 +26,7 @@ import { limitsOf } from "../../domain/accounts/tiers.ts"
 import { isUploadName, newBlobName, thumbnailFile, uploadFile, type Blobs } from "../../storage/core/blobs.ts"
 import { FileExamination, typeNotAllowed } from "../../storage/messages/file-examination.ts"
 import { missingBlob } from "../../storage/messages/uploads.ts"
-import { harmless } from "../shared/files.ts"
+import { harmless, isUnanswered, leaveToSweep } from "../shared/files.ts"
 import { maxBytesBesideFile, type StreamedFile } from "../server/form-stream.ts"
 import { sizeMessage } from "../server/multipart.ts"
 import type { Handlers } from "../server/handlers.ts"
@@ -49,7 +49,9 @@ interface Attempt {
 type AttachmentNeeds = Http<"files" | "uploads" | "fileBlocks" | "thumbnails"> &
   Uses<{ readonly blobs: Blobs }> & { readonly jobs: Pick<Jobs, "add"> }
 
-function createKeep({ storage, integrations: { blobs }, clock, log, jobs }: AttachmentNeeds) {
+function createKeep(http: AttachmentNeeds) {
+  const { storage, clock, log, jobs } = http
+  const { blobs } = http.integrations
   /** The caller's file in the store with its row, or nothing of it. */
   return async function keep(
     user_id: Snowflake,
@@ -86,21 +88,10 @@ function createKeep({ storage, integrations: { blobs }, clock, log, jobs }: Atta
       if (isPicture) addLater(hashPicture.at({ hash }, { key: `hash:${hash}` }))
       return row
     } catch (error) {
-      const isUnanswered = !isStored && error instanceof Failure && error.code === "unavailable"
-      if (isUnanswered) await leave(key)
+      if (!isStored && isUnanswered(error)) await leaveToSweep(http, key)
       else if (!attempt.isUndecided) await forget(key)
       throw error
     }
-  }
-
-  /**
-   * A store that did not answer may write the file yet, even after it was told to delete it. So the
-   * note stays, and the sweep comes when that is over.
-   */
-  async function leave(key: string): Promise<void> {
-    await storage.files
-      .putOff(key, secondsAt(clock()))
-      .catch((cause: unknown) => log.debug({ err: cause, key }, "an unfinished file is left to a later sweep"))
   }
 
   /** A refused file goes at once. */

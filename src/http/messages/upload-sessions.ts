@@ -21,6 +21,7 @@ import { refuseExecutables } from "./attachments.ts"
 import { maxBytesBesideFile, type StreamedFile } from "../server/form-stream.ts"
 import { sizeMessage } from "../server/multipart.ts"
 import type { Handlers } from "../server/handlers.ts"
+import { isUnanswered, leaveToSweep } from "../shared/files.ts"
 import type { Http, Jobs, Uses } from "../shared/http.ts"
 
 const daySeconds = 86_400
@@ -137,16 +138,19 @@ export const uploadSessions = (http: UploadSessionNeeds): Handlers<typeof routes
       const blob = newBlobName()
       const key = chunkFile(blob)
       await storage.files.announce(key, now + chunkSeconds)
+      let isStored = false
       let isUndecided = false
       try {
         await blobs.putPieces(key, checked(file, bytes, chunk_checksum?.toLowerCase()))
+        isStored = true
         isUndecided = true
         await put(session_id, chunk_index, blob).catch((error: unknown) => {
           isUndecided = !(error instanceof Failure) || error.code === "unavailable"
           throw error
         })
       } catch (error) {
-        if (!isUndecided) await forget([key])
+        if (!isStored && isUnanswered(error)) await leaveToSweep(http, key)
+        else if (!isUndecided) await forget([key])
         throw error
       }
       const uploaded_chunks = await storage.uploadSessions.countChunks(session_id)

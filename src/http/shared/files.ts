@@ -13,6 +13,22 @@ import type { Http, Uses } from "./http.ts"
 /** What keeping a file takes. */
 export type FileNeeds = Pick<Http<"files">, "storage" | "clock" | "log"> & Uses<{ readonly blobs: Blobs }>
 
+/**
+ * A store that did not answer may write a file yet, even after it was told to delete it, and is not
+ * waited for once more. So the note stays, and the sweep comes when that is over.
+ */
+export async function leaveToSweep(
+  { storage, clock, log }: Pick<Http<"files">, "storage" | "clock" | "log">,
+  key: string,
+): Promise<void> {
+  await storage.files
+    .putOff(key, secondsAt(clock()))
+    .catch((cause: unknown) => log.debug({ err: cause, key }, "an unfinished file is left to a later sweep"))
+}
+
+/** Whether a store may write yet what it was given: it did not say that it has. */
+export const isUnanswered = (error: unknown): boolean => error instanceof Failure && error.code === "unavailable"
+
 /** What keeping a picture takes. */
 export type PictureNeeds = FileNeeds & Uses<{ readonly pictures: Pick<PictureRequests, "encode"> }>
 
