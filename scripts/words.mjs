@@ -71,8 +71,16 @@ function listed() {
     const options = { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }
     return execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], options).split("\n")
   } catch {
-    return readdirSync(".", { recursive: true, encoding: "utf8" }).filter(name => !name.startsWith("node_modules"))
+    return everythingBelow("")
   }
+}
+
+/** But for packages, whose folder may be a link and hold checkouts that a benchmark compares. */
+function everythingBelow(folder) {
+  return readdirSync(folder || ".", { withFileTypes: true }).flatMap(entry => {
+    if (entry.name === "node_modules") return []
+    return entry.isDirectory() ? everythingBelow(`${folder}${entry.name}/`) : [folder + entry.name]
+  })
 }
 let found = 0
 for (const name of files) {
