@@ -26,7 +26,7 @@ import { limitsOf } from "../../domain/accounts/tiers.ts"
 import { isUploadName, newBlobName, thumbnailFile, uploadFile, type Blobs } from "../../storage/core/blobs.ts"
 import { FileExamination, typeNotAllowed } from "../../storage/messages/file-examination.ts"
 import { missingBlob } from "../../storage/messages/uploads.ts"
-import { harmless, isUnanswered, leaveToSweep } from "../shared/files.ts"
+import { deleteUnused, harmless, isUnanswered, leaveToSweep } from "../shared/files.ts"
 import { maxBytesBesideFile, type StreamedFile } from "../server/form-stream.ts"
 import { sizeMessage } from "../server/multipart.ts"
 import type { Handlers } from "../server/handlers.ts"
@@ -83,23 +83,15 @@ function createKeep(http: AttachmentNeeds) {
       const kept = await storage.uploads.insert(row, { blob, missing, phash: isPicture ? null : "" })
       attempt.isUndecided = false
       if (kept === undefined) throw unavailable("the upload took too long")
-      if (kept !== blob) await forget(key)
-      else if (missing !== undefined) await forget(uploadFile(missing))
+      if (kept !== blob) await deleteUnused(http, [key])
+      else if (missing !== undefined) await deleteUnused(http, [uploadFile(missing)])
       if (isPicture) addLater(hashPicture.at({ hash }, { key: `hash:${hash}` }))
       return row
     } catch (error) {
       if (!isStored && isUnanswered(error)) await leaveToSweep(http, key)
-      else if (!attempt.isUndecided) await forget(key)
+      else if (!attempt.isUndecided) await deleteUnused(http, [key])
       throw error
     }
-  }
-
-  /** A refused file goes at once. */
-  async function forget(key: string): Promise<void> {
-    await blobs
-      .delete(key)
-      .then(() => storage.files.forget([key]))
-      .catch((cause: unknown) => log.debug({ err: cause, key }, "a refused file is left to the sweep"))
   }
 
   /** A sweep does what no job does. */

@@ -21,7 +21,7 @@ import { refuseExecutables } from "./attachments.ts"
 import { maxBytesBesideFile, type StreamedFile } from "../server/form-stream.ts"
 import { sizeMessage } from "../server/multipart.ts"
 import type { Handlers } from "../server/handlers.ts"
-import { isUnanswered, leaveToSweep } from "../shared/files.ts"
+import { deleteUnused, isUnanswered, leaveToSweep } from "../shared/files.ts"
 import type { Http, Jobs, Uses } from "../shared/http.ts"
 
 const daySeconds = 86_400
@@ -39,7 +39,8 @@ type UploadSessionNeeds = Http<"files" | "uploads" | "uploadSessions" | "fileBlo
   Uses<{ readonly blobs: Blobs }> & { readonly jobs: Pick<Jobs, "add"> }
 
 /** What happens to sessions on the way. */
-function createSteps({ storage, clock, log, jobs, integrations: { blobs } }: UploadSessionNeeds) {
+function createSteps(http: UploadSessionNeeds) {
+  const { storage, clock, log, jobs } = http
   /** One that takes chunks. */
   async function openSession(id: string, user: Snowflake, now: number): Promise<UploadSessionState> {
     const session = await storage.uploadSessions.find(id, user)
@@ -47,15 +48,6 @@ function createSteps({ storage, clock, log, jobs, integrations: { blobs } }: Upl
     if (session.expires_at <= now) throw fail("upload_session_expired")
     if (session.is_blocked) throw fail("uploads_blocked")
     return session
-  }
-
-  async function forget(keys: readonly string[]): Promise<void> {
-    try {
-      for (const key of keys) await blobs.delete(key)
-      await storage.files.forget(keys)
-    } catch (error) {
-      log.debug({ err: error, keys: keys.length }, "files of chunks are left to the sweep")
-    }
   }
 
   /** A chunk's file is there: from now on its session names it. */
@@ -66,7 +58,7 @@ function createSteps({ storage, clock, log, jobs, integrations: { blobs } }: Upl
       const { is_open, is_put } = await storage.uploadSessions.putChunk(id, { number, blob, former }, now)
       if (!is_open) throw fail("session_not_found") // CHUNK2
       if (!is_put) continue
-      if (former !== null) await forget([chunkFile(former)])
+      if (former !== null) await deleteUnused(http, [chunkFile(former)])
       return
     }
     throw unavailable("the same chunk comes too often at once")
@@ -88,13 +80,13 @@ function createSteps({ storage, clock, log, jobs, integrations: { blobs } }: Upl
     }
   }
 
-  return { openSession, forget, put, awaited }
+  return { openSession, put, awaited }
 }
 
 export const uploadSessions = (http: UploadSessionNeeds): Handlers<typeof routes> => {
   const { storage, clock } = http
   const { blobs } = http.integrations
-  const { openSession, forget, put, awaited } = createSteps(http)
+  const { openSession, put, awaited } = createSteps(http)
 
   return {
     async createUploadSession({ body: { total_size, ...body }, caller }) {
@@ -150,7 +142,7 @@ export const uploadSessions = (http: UploadSessionNeeds): Handlers<typeof routes
         })
       } catch (error) {
         if (!isStored && isUnanswered(error)) await leaveToSweep(http, key)
-        else if (!isUndecided) await forget([key])
+        else if (!isUndecided) await deleteUnused(http, [key])
         throw error
       }
       const uploaded_chunks = await storage.uploadSessions.countChunks(session_id)
@@ -185,7 +177,7 @@ export const uploadSessions = (http: UploadSessionNeeds): Handlers<typeof routes
       if (!(await storage.uploadSessions.cancel(session_id, user_id, secondsAt(clock()))))
         throw fail("session_not_found")
       const { keys } = await storage.uploadSessions.endExpired(0, 1, session_id)
-      await forget(keys)
+      await deleteUnused(http, keys)
       return success
     },
 

@@ -26,6 +26,19 @@ export async function leaveToSweep(
     .catch((cause: unknown) => log.debug({ err: cause, key }, "an unfinished file is left to a later sweep"))
 }
 
+/** Files that no row names go now, with their notes; where that fails, they are swept. */
+export async function deleteUnused(
+  { storage, integrations: { blobs }, log }: Omit<FileNeeds, "clock">,
+  keys: readonly string[],
+): Promise<void> {
+  try {
+    for (const key of keys) await blobs.delete(key)
+    await storage.files.forget(keys)
+  } catch (error) {
+    log.debug({ err: error, keys: keys.length }, "unused files are left to the sweep")
+  }
+}
+
 /** Whether a store may write yet what it was given: it did not say that it has. */
 export const isUnanswered = (error: unknown): boolean => error instanceof Failure && error.code === "unavailable"
 
