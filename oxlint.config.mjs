@@ -8,7 +8,7 @@
  */
 
 /** The subjects, in every layer that has them. Each may use those before it, never those after it. */
-const subjects = ["voice", "service", "accounts", "communities", "social", "messages"]
+const subjects = ["voice", "service", "accounts", "communities", "social", "messages", "operators"]
 
 /** The rows of a layer whose folders stand on one another; files of the layer's own folder compose them all. */
 function ladder(layer, folders, below, rest = {}) {

@@ -117,8 +117,9 @@ const callers: Record<Auth, string> = {
   public: "anybody",
   user: "any account",
   person: "any account but a bot's",
-  administrator: "administrators",
+  administrator: "administrators and operators",
   signed: "any account, or anybody with a signed link",
+  operator: "operators",
 }
 
 function pathsPage(): string {

@@ -7,7 +7,9 @@ import type { ClusterConfig } from "../cluster.config.ts"
 import type { ClassifierBackend } from "./contract/communities/automod.ts"
 import { routes } from "./contract/contract.ts"
 import { labelOf } from "./contract/core/limits.ts"
-import type { Route } from "./contract/core/registry.ts"
+import { operatorsRoot, type Route } from "./contract/core/registry.ts"
+import { gatewayPath, pages, type PageRoute } from "./contract/pages.ts"
+import { isHost } from "./domain/operators/hosts.ts"
 import { rateLimitsWith, type RateLimitOverride } from "./domain/core/rate-limits.ts"
 import { bucketPlace, filePlace, isSamePlace, PlaceProblem, type FilePlace } from "./domain/core/file-places.ts"
 import { isEmailAddress } from "./domain/accounts/email-addresses.ts"
@@ -488,6 +490,46 @@ const policy = {
     undefined,
     "Media server for clients in voice channels. Default: clients connect to each other.",
   ),
+  admin_ui_enabled: setting(flag, true, "Whether there is an operator area."),
+  admin_ui_path: setting(
+    z
+      .string()
+      .regex(/^(?:\/[A-Za-z0-9_-]{1,64}){1,4}$/, "expected a path such as /admin")
+      .refine(isFree, "other routes have this path"),
+    "/admin",
+    "Path of the operator area, at the host root and under `/api/v1`.",
+  ),
+  admin_ui_require_otp: setting(
+    flag,
+    true,
+    "Operators need a code of their authenticator app to sign in. `false`: the password alone opens a session.",
+  ),
+  admin_ui_host_restriction: setting(
+    flag,
+    true,
+    "Whether the operator area is open only to the addresses in `admin_ui_allowed_hosts`.",
+  ),
+  admin_ui_allowed_hosts: setting(
+    list(z.string().refine(isHost, "expected IP addresses, CIDR ranges or localhost")),
+    ["127.0.0.1", "localhost", "::1"],
+    "Addresses and CIDR ranges from which the operator area can be used; `localhost` is this machine. Behind a proxy, TRUSTED_PROXIES must name it: otherwise every client seems to come from the proxy's address.",
+  ),
+  admin_ui_max_attempts: setting(
+    integer(1, 100),
+    5,
+    "Failed sign-ins of operators, by address and by name, after which further ones are refused.",
+  ),
+  admin_ui_window_seconds: setting(integer(1, 86_400), 300, "Seconds within which failed sign-ins count together."),
+  admin_ui_lockout_seconds: setting(integer(1, 604_800), 900, "Seconds for which further sign-ins are refused."),
+}
+
+/** Whether the operator area may be there: nothing else is below the first step of its path. */
+function isFree(path: string): boolean {
+  const firstOf = (text: string) => text.split("/")[1]!
+  const taken = [...Object.values<Route>(routes), ...Object.values<PageRoute>(pages)]
+  const others = taken.filter(({ path }) => firstOf(path) !== "admin").map(({ path }) => firstOf(path))
+  if (firstOf(path) === "admin") return path === operatorsRoot
+  return ![...others, "api", gatewayPath.slice(1)].includes(firstOf(path))
 }
 
 type Values<Table extends Record<string, Setting>> = {

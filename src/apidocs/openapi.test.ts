@@ -42,7 +42,7 @@ test("every route stands in the document at each of its mounts, with its paramet
     expect(
       found.map(({ path }) => path.startsWith("/api/v1/")),
       name,
-    ).toEqual({ api: [true], root: [false], both: [true, false] }[route.mount])
+    ).toEqual({ api: [true], root: [false], both: [true, false], operators: [true] }[route.mount])
     for (const { path, method, operation } of found) {
       expect(method).toBe(route.method.toLowerCase())
       const inPath = (operation.parameters ?? []).filter(one => one.in === "path").map(one => one.name)

@@ -161,6 +161,11 @@ const countedHeaders = headerRefs(Object.keys(rateLimitHeaders))
 const isCounted = (route: Route) => route.limit !== "none"
 const hasInput = (route: Route) => [route.params, route.query, route.body].some(schema => schema !== undefined)
 
+/** Open to tokens of users. */
+const isForUsers = ({ auth }: Route) => auth !== "public" && auth !== "operator"
+/** Only in the operator area. */
+const isOfOperators = ({ mount, auth }: Route) => mount === "operators" && auth !== "administrator"
+
 const tokenCodes: ErrorCode[] = [
   "authentication_required",
   "invalid_token",
@@ -175,25 +180,30 @@ const barCodes: ErrorCode[] = ["account_suspended", "account_deleted"]
 /** What may refuse a request beside the route itself, in groups that share a status. */
 const shared: Record<string, { when: (route: Route) => boolean; codes: ErrorCode[] }> = {
   UnreadableBody: { when: () => true, codes: ["bad_request", "repeated_header", "unsafe_text"] },
-  Unauthorized: { when: route => route.auth !== "public" && !route.isGated, codes: tokenCodes },
+  Unauthorized: { when: route => isForUsers(route) && !route.isGated, codes: tokenCodes },
+  OperatorUnauthorized: {
+    when: route => route.auth === "operator",
+    codes: ["invalid_token", "operator_session_ended"],
+  },
   UnauthorizedOrGated: {
-    when: route => route.auth !== "public" && route.isGated,
+    when: route => isForUsers(route) && route.isGated,
     codes: [...tokenCodes, ...gateCodes],
   },
   Gated: { when: route => route.auth === "public" && route.isGated, codes: gateCodes },
   RequestTimeout: { when: route => route.body !== undefined, codes: ["request_timeout"] },
   PayloadTooLarge: { when: route => route.body !== undefined && !route.form?.file, codes: ["payload_too_large"] },
   ValidationFailed: { when: hasInput, codes: ["validation_failed"] },
-  RateLimited: { when: route => isCounted(route) && route.auth === "public", codes: ["rate_limited"] },
+  RateLimited: { when: route => isCounted(route) && !isForUsers(route), codes: ["rate_limited"] },
   RateLimitedCaller: {
-    when: route => isCounted(route) && route.auth !== "public",
+    when: route => isCounted(route) && isForUsers(route),
     codes: ["rate_limited", "too_many_failed_tokens"],
   },
   Unavailable: { when: route => openInMaintenance.has(route), codes: ["unavailable"] },
   UnavailableOrMaintenance: { when: route => !openInMaintenance.has(route), codes: ["unavailable", "maintenance"] },
-  AddressBlocked: { when: route => route.auth === "public", codes: ["address_blocked"] },
+  AddressBlocked: { when: route => route.auth === "public" && !isOfOperators(route), codes: ["address_blocked"] },
+  AddressBlockedOrNotAllowed: { when: isOfOperators, codes: ["address_blocked", "access_denied"] },
   AccountBarred: {
-    when: route => route.auth !== "public" && route.isForRenaming,
+    when: route => isForUsers(route) && route.isForRenaming,
     codes: ["address_blocked", ...barCodes],
   },
   AccountBarredOrToRename: {
@@ -210,7 +220,7 @@ const shared: Record<string, { when: (route: Route) => boolean; codes: ErrorCode
   },
   AdministratorsOnly: {
     when: route => route.auth === "administrator",
-    codes: ["address_blocked", ...barCodes, "username_change_required", "administrator_only"],
+    codes: ["address_blocked", ...barCodes, "username_change_required", "administrator_only", "access_denied"],
   },
 }
 const sharedResponses = Object.fromEntries(
@@ -404,6 +414,8 @@ function neededSentence(needed: Needed): string {
 function securityOf({ auth }: Route): Record<string, string[]>[] {
   if (auth === "public") return []
   if (auth === "person") return [{ bearer: [] }]
+  if (auth === "operator") return [{ operator: [] }]
+  if (auth === "administrator") return [{ bearer: [] }, { bot: [] }, { operator: [] }]
   return [{ bearer: [] }, { bot: [] }, ...(auth === "signed" ? [{}] : [])]
 }
 
@@ -484,7 +496,9 @@ The server sends events over the WebSocket gateway, which has [its own descripti
 /** Every place at which the route is served, with the operation id it has there. */
 const places = (name: string, { path, mount }: Route) => [
   ...(mount === "root" ? [] : [{ path: `/api/v1${path}`, operationId: name }]),
-  ...(mount === "api" ? [] : [{ path, operationId: mount === "both" ? `${name}AtRoot` : name }]),
+  ...(mount === "api" || mount === "operators"
+    ? []
+    : [{ path, operationId: mount === "both" ? `${name}AtRoot` : name }]),
 ]
 
 interface AboutServer {
@@ -540,6 +554,11 @@ export function* openapiInSteps(about: AboutServer): Generator<void, OpenApiDocu
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "The token of a session, from login or registration" },
         bot: { type: "apiKey", in: "header", name: "Authorization", description: "`Bot <token>`" },
+        operator: {
+          type: "http",
+          scheme: "bearer",
+          description: "The token of an operator's session, which is no user's",
+        },
       },
     },
     "x-ratelimit": { ...limits.common },

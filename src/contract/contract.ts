@@ -25,6 +25,7 @@ import * as notificationSettings from "./accounts/notification-settings.ts"
 import * as notifications from "./accounts/notifications.ts"
 import * as oauth from "./accounts/oauth.ts"
 import * as overrides from "./communities/overrides.ts"
+import * as operatorTrail from "./operators/trail.ts"
 import * as polls from "./messages/polls.ts"
 import * as pins from "./messages/pins.ts"
 import * as presence from "./social/presence.ts"
@@ -52,6 +53,12 @@ export type AuditAction = (typeof auditLog.auditActions)[number]
 
 /** Limits that stand beside their resource, for the generated page of limits. */
 export const resourceLimits = [pins, polls, uploadSessions, fileReports]
+
+/** The routes of the operator area, by operation id. They are no part of what users can do. */
+export const operatorRoutes = {
+  ...operatorTrail.routes,
+}
+export type OperatorRouteName = keyof typeof operatorRoutes
 
 /** Every REST route, by operation id. */
 export const routes = {
@@ -95,14 +102,19 @@ export const routes = {
   ...relationships.routes,
   ...voice.routes,
   ...webhooks.routes,
+  ...operatorRoutes,
 }
 export type Routes = typeof routes
 export type AuditEntry = z.output<Routes["listAuditLog"]["reply"]>[number]
 
 /**
- * Routes that are answered in maintenance, too: clients and machines learn from them that it is so.
+ * Routes that are answered in maintenance, too: clients and machines learn from them that it is so,
+ * and operators end it.
  */
-export const openInMaintenance: ReadonlySet<Route> = new Set<Route>(Object.values(system.routes))
+export const openInMaintenance: ReadonlySet<Route> = new Set<Route>([
+  ...Object.values(system.routes),
+  ...Object.values<Route>(routes).filter(({ mount, auth }) => mount === "operators" || auth === "administrator"),
+])
 
 /** Every gateway event, by wire name. */
 export const events = {

@@ -2,15 +2,21 @@
 export interface PageRoute {
   /** Parameters are written `:name`. */
   readonly path: string
-  /** `root`: at the host root; `both`: also under `/api/v1`. */
-  readonly mount: "root" | "both"
+  /**
+   * `root`: at the host root; `both`: also under `/api/v1`. `operators`: in the operator area, for
+   * who comes from an allowed address; its path begins with `/admin`, as in `Mount` of registry.ts.
+   */
+  readonly mount: "root" | "both" | "operators"
   readonly summary: string
   readonly contentType: string
   /** The setting that switches it off; absent: it is always served. */
   readonly setting?: "docs_enabled" | "redoc_enabled"
 }
 
-const definePage = (page: Omit<PageRoute, "mount"> & { mount?: "both" }): PageRoute => ({ mount: "root", ...page })
+const definePage = (page: Omit<PageRoute, "mount"> & { mount?: "both" | "operators" }): PageRoute => ({
+  mount: "root",
+  ...page,
+})
 
 const html = "text/html"
 const docs = { contentType: html, setting: "docs_enabled" } as const
@@ -44,6 +50,13 @@ export const pages = {
   restoreEmail: definePage({ path: "/restore-email", summary: "Take an account back", contentType: html }),
 } as const satisfies Record<string, PageRoute>
 export type PageName = keyof typeof pages
+
+/** Paths of the operator area that lead to its pages, with 307. They are answered to everybody. */
+export const operatorRedirects = [
+  { from: "", to: "/login" },
+  { from: "/", to: "/login" },
+  { from: "/ui", to: "/ui-dashboard" },
+] as const
 
 /** Where the gateway listens for WebSockets. */
 export const gatewayPath = "/gateway"

@@ -1,15 +1,23 @@
 import { isSigned } from "../domain/messages/attachments.ts"
 import { createHandlers, type HandlerNeeds } from "./routes.ts"
+import type { OperatorAreaOptions } from "./server/operator-area.ts"
 import type { AccessOptions } from "./server/access.ts"
 import { createHttpServer, type HttpServer, type HttpServerOptions } from "./server/server.ts"
 import { createSessionActivity } from "./accounts/session-activity.ts"
+import type { Policy } from "./shared/http.ts"
 
-export interface RestServerOptions extends Omit<HttpServerOptions, "handlers" | "access" | "log" | "clock"> {
+export interface RestServerOptions extends Omit<
+  HttpServerOptions,
+  "handlers" | "access" | "operators" | "log" | "clock"
+> {
   readonly access: Omit<AccessOptions, "accessTokens" | "isSignedLink" | "noteSessionUse">
 }
 
+/** What the operator area needs beside its handlers. */
+type AreaNeeds = Pick<OperatorAreaOptions, "storage"> & Policy<OperatorAreaOptions["rules"]>
+
 /** The handlers of all resources behind the transport. */
-export function createRestServer(needs: HandlerNeeds, options: RestServerOptions): HttpServer {
+export function createRestServer(needs: HandlerNeeds & AreaNeeds, options: RestServerOptions): HttpServer {
   const { clock, log, service, integrations } = needs
   return createHttpServer({
     ...options,
@@ -23,6 +31,7 @@ export function createRestServer(needs: HandlerNeeds, options: RestServerOptions
         return isSigned(file, given, clock(), text => integrations.secrets.digest(text, "attachments"))
       },
     },
+    operators: { rules: needs.policy, storage: needs.storage },
     clock,
     log,
   })

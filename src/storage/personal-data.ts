@@ -25,6 +25,8 @@ import { personalData as notificationSettings } from "./accounts/notification-se
 import { personalData as notifications } from "./accounts/notifications.ts"
 import { personalData as oauth } from "./accounts/oauth.ts"
 import { personalData as oneTimeTokens } from "./accounts/one-time-tokens.ts"
+import { personalData as operators } from "./operators/operators.ts"
+import { personalData as operatorTrail } from "./operators/trail.ts"
 import { personalData as operatorRequests } from "./service/operator-requests.ts"
 import { personalData as overrides } from "./communities/overrides.ts"
 import { personalData as placement } from "./core/placement.ts"
@@ -103,6 +105,8 @@ const declared = [
   thumbnails,
   tells,
   accessTokens,
+  operators,
+  operatorTrail,
 ]
 
 /** In the order in which an export gives them. */

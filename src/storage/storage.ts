@@ -30,6 +30,8 @@ import { notificationsStorage } from "./accounts/notifications.ts"
 import { oauthStorage } from "./accounts/oauth.ts"
 import { oneTimeTokensStorage } from "./accounts/one-time-tokens.ts"
 import { operatorRequestsStorage } from "./service/operator-requests.ts"
+import { operatorsStorage } from "./operators/operators.ts"
+import { operatorTrailStorage } from "./operators/trail.ts"
 import { placementStorage } from "./core/placement.ts"
 import { pollsStorage } from "./messages/polls.ts"
 import { presencesStorage } from "./social/presences.ts"
@@ -140,6 +142,8 @@ export function openStorage(options: StorageOptions) {
     addressBlocks: asked(addressBlocksStorage(sql)),
     accessTokens: asked(accessTokensStorage(sql)),
     operatorRequests: asked(operatorRequestsStorage(sql)),
+    operators: asked(operatorsStorage(sql)),
+    operatorTrail: asked(operatorTrailStorage(sql)),
     /** Searches have connections of their own: what takes long keeps nothing else waiting. */
     search: bounded(searchStorage(searching), searchTimeoutMs + slack, observe),
     searchLag: asked(searchLagStorage(sql)),

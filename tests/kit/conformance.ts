@@ -80,7 +80,10 @@ function sharedBy(route: Route): ErrorCode[] {
   if (route.body && !route.form?.file) codes.push("payload_too_large")
   if (route.limit !== "none") codes.push("rate_limited")
   if (route.isGated) codes.push("access_token_required", "invalid_access_token")
-  if (route.auth !== "public") {
+  if (route.mount === "operators" || route.auth === "administrator" || route.auth === "signed")
+    codes.push("access_denied")
+  if (route.auth === "operator") codes.push("invalid_token", "operator_session_ended")
+  else if (route.auth !== "public") {
     codes.push(
       "authentication_required",
       "invalid_token",

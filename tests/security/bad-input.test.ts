@@ -6,6 +6,7 @@ import type { z } from "zod"
 import { routes } from "../../src/contract/contract.ts"
 import type { Route } from "../../src/contract/core/registry.ts"
 import { checkReply } from "../kit/conformance.ts"
+import { newOperator, type TestOperator } from "../kit/area.ts"
 import { send, type Answer } from "../kit/exchange.ts"
 import type { Person, Endpoint } from "../kit/person.ts"
 import { sharedServer } from "../kit/seeds.ts"
@@ -33,6 +34,7 @@ const shareOf = <T>(values: readonly T[], count: number, turn: number): T[] =>
 /** A server, a channel and a message that a request may name; the person who asks owns them. */
 interface Scene {
   person: Person
+  operator: TestOperator
   ids: Record<string, string>
 }
 let place: Endpoint
@@ -53,6 +55,7 @@ async function makeScene(cluster: SharedCluster): Promise<Scene> {
   await ada.on(cluster.east).refresh()
   return {
     person: ada,
+    operator: await newOperator(cluster),
     ids: {
       server_id: server.id,
       channel_id: channel.id,
@@ -80,12 +83,13 @@ async function attempt(
 ): Promise<Answer> {
   // A busy machine may answer that it is busy; what is invalid stays so.
   for (let tries = 1; ; tries++) {
-    const answer = await send(place, more.path ?? pathOf(route), { route, token: scene.person.token, body })
+    const answer = await send(place, more.path ?? pathOf(route), { route, token: tokenFor(route), body })
     if (answer.status !== 503 || tries === 5) return answer
     await sleep(tries * 500)
   }
 }
 
+const tokenFor = ({ auth }: Route) => (auth === "operator" ? scene.operator : scene.person).token
 const verdict = ({ status, code }: Answer) => (status === 200 ? "granted" : code)
 
 test("a body that is not JSON, or not of the declared type, is a validation error", async () => {
@@ -222,7 +226,7 @@ test("a malformed form, or one that is cut off or lacks a part, is a validation 
     const whole = names.map(one => part(one, "x")).join("")
     const verdictOf = async (contentType: string, body: string) => {
       const headers = { "content-type": contentType }
-      return verdict(await send(place, pathOf(route), { route, token: scene.person.token, body, headers }))
+      return verdict(await send(place, pathOf(route), { route, token: tokenFor(route), body, headers }))
     }
     for (const [contentType, body] of [
       [type, ""],

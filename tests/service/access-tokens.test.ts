@@ -2,7 +2,7 @@
  * API access tokens: what applications present beside their users' tokens, where an operator asks
  * for that.
  */
-import { routes } from "../../src/contract/contract.ts"
+import { operatorRoutes, routes } from "../../src/contract/contract.ts"
 import type { Route } from "../../src/contract/core/registry.ts"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
 import type { NewAccessToken } from "../../src/storage/service/access-tokens.ts"
@@ -59,6 +59,14 @@ const leftOpen = [
   "getAvatar",
   "getEmojiPicture",
   "getStickerFile",
+  "getUserFeatures",
+  "editUserFeatures",
+  "setTier",
+  "addBadge",
+  "removeBadge",
+  "listTiers",
+  "listBadges",
+  ...Object.keys(operatorRoutes),
 ]
 
 /** To a file of a message: a page shows it without a word of its own. */

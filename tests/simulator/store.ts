@@ -364,6 +364,8 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       block: unsupported("addressBlocks.block"),
       unblock: unsupported("addressBlocks.unblock"),
     },
+    operators: unsupportedAll("operators"),
+    operatorTrail: unsupportedAll("operatorTrail"),
     operatorRequests: {
       forceLogout: unsupported("operatorRequests.forceLogout"),
       logoutAll: unsupported("operatorRequests.logoutAll"),
@@ -1079,4 +1081,6 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
 }
 
 /** What only REST's handlers ask for. */
+const unsupportedAll = <Name extends keyof Storage>(group: Name): Storage[Name] =>
+  new Proxy({}, { get: (_, name) => unsupported(`${group}.${String(name)}`) }) as Storage[Name]
 const unsupported = (name: string) => () => Promise.reject(new Error(`the simulated store does not answer ${name}`))

@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { omittable, Seconds, Snowflake, text } from "../core/fields.ts"
+import { omittable, Seconds, SecondsInput, Snowflake, text } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { defineRoute } from "../core/registry.ts"
 
@@ -46,15 +46,7 @@ export const UserFeatures = z
   .meta({ id: "UserFeaturesResponse" })
 export type UserFeatures = z.infer<typeof UserFeatures>
 
-/** From this number on a time is in milliseconds: as seconds it would be in the year 5138. */
-const leastMilliseconds = 100_000_000_000
-const Expiry = omittable(
-  z
-    .int()
-    .nonnegative()
-    .transform(time => (time >= leastMilliseconds ? Math.floor(time / 1000) : time)),
-).describe("Unix time in seconds. A number of 100,000,000,000 or more is in milliseconds")
-
+const Until = omittable(SecondsInput)
 const byUser = z.object({ user_id: Snowflake })
 const byBadge = z.object({ user_id: Snowflake, badge: z.string() })
 const BadgesReply = z.object({ success: z.literal(true), badges: z.array(z.string()) }).meta({ id: "BadgesResponse" })
@@ -77,6 +69,7 @@ export const getUserFeatures = defineRoute({
   summary: "Get a user's tier and badges",
   tag: "Features",
   auth: "administrator",
+  isGated: false,
   params: byUser,
   reply: UserFeatures,
   fails: ["invalid_user_id", "user_not_found"],
@@ -89,14 +82,16 @@ export const editUserFeatures = defineRoute({
     "Change a user's tier, its end, or the notes about it. Omitted fields stay unchanged, but a tier without `expires_at` has no end",
   tag: "Features",
   auth: "administrator",
+  isGated: false,
   params: byUser,
   body: z
     .object({
       rate_limit_tier: omittable(text(1, 50)),
-      expires_at: Expiry,
+      expires_at: Until,
       notes: omittable(text(0, limits.tierNotes)).describe("Stored, but not shown by any route. Empty string: removed"),
     })
     .meta({ id: "UserFeaturesRequest" }),
+  trail: { keeps: ["rate_limit_tier", "expires_at"] },
   reply: UserFeatures,
   fails: ["invalid_user_id", "user_not_found", "unknown_tier"],
 })
@@ -104,11 +99,14 @@ export const editUserFeatures = defineRoute({
 export const setTier = defineRoute({
   method: "PUT",
   path: "/admin/users/:user_id/tier",
+  mount: "operators",
   summary: "Give a user a tier until `expires_at`, or permanently",
   tag: "Features",
   auth: "administrator",
+  isGated: false,
   params: byUser,
-  body: z.object({ tier: text(1, 50), expires_at: Expiry }).meta({ id: "TierRequest" }),
+  body: z.object({ tier: text(1, 50), expires_at: Until }).meta({ id: "TierRequest" }),
+  trail: { keeps: ["tier", "expires_at"] },
   reply: UserFeatures.extend({ success: z.literal(true) }).meta({ id: "TierResponse" }),
   fails: ["invalid_user_id", "user_not_found", "unknown_tier"],
 })
@@ -116,9 +114,11 @@ export const setTier = defineRoute({
 export const addBadge = defineRoute({
   method: "POST",
   path: "/admin/users/:user_id/badges/:badge",
+  mount: "operators",
   summary: "Give a user a badge. No effect if they have it",
   tag: "Features",
   auth: "administrator",
+  isGated: false,
   params: byBadge,
   reply: BadgesReply,
   fails: ["invalid_user_id", "user_not_found", "invalid_badge"],
@@ -127,9 +127,11 @@ export const addBadge = defineRoute({
 export const removeBadge = defineRoute({
   method: "DELETE",
   path: "/admin/users/:user_id/badges/:badge",
+  mount: "operators",
   summary: "Remove a badge from a user. No effect if they do not have it",
   tag: "Features",
   auth: "administrator",
+  isGated: false,
   params: byBadge,
   reply: BadgesReply,
   fails: ["invalid_user_id", "user_not_found"],
@@ -141,6 +143,7 @@ export const listTiers = defineRoute({
   summary: "List all tiers and their limits",
   tag: "Features",
   auth: "administrator",
+  isGated: false,
   reply: z.object({ tiers: z.record(z.string(), TierLimits), default: z.string() }).meta({ id: "TiersResponse" }),
   fails: [],
 })
@@ -151,6 +154,7 @@ export const listBadges = defineRoute({
   summary: "List all badges",
   tag: "Features",
   auth: "administrator",
+  isGated: false,
   reply: z.object({ badges: z.array(Badge) }).meta({ id: "BadgeListResponse" }),
   fails: [],
 })

@@ -38,6 +38,9 @@ export const errors = {
   access_token_required: { status: 401, message: "API access token required", retry: false },
   invalid_access_token: { status: 401, message: "Invalid API access token", retry: false },
 
+  // Operators
+  operator_session_ended: { status: 401, message: "Invalid or expired token", retry: false },
+
   // Signing in
   email_not_verified: { status: 403, message: "Email not verified", retry: false },
   registered_unverified: { status: 401, message: "Email not verified", retry: false },

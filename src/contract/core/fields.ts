@@ -26,6 +26,16 @@ export const SnowflakeInput = z.preprocess(
 /** Unix time in whole seconds. */
 export const Seconds = z.int().meta({ description: "Unix time in seconds" })
 
+/** From this number on a time is in milliseconds: as seconds it would be in the year 5138. */
+const leastMilliseconds = 100_000_000_000
+
+/** A time as we take it in, in either unit; it becomes seconds. */
+export const SecondsInput = z
+  .int()
+  .nonnegative()
+  .transform(time => (time >= leastMilliseconds ? Math.floor(time / 1000) : time))
+  .describe("Unix time in seconds. A number of 100,000,000,000 or more is in milliseconds")
+
 /**
  * Text that a person wrote: no lone surrogate, no U+0000 (both are refused with 400 before a schema
  * sees them). Length counts in code points.

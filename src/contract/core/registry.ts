@@ -9,9 +9,30 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 /**
  * Who may call. `public` needs no token; the others need `Authorization: Bearer` or `Bot`: of
  * anybody, of somebody who is no bot, or of an account with the permission `administrator`.
- * `signed` is open to anybody, too, who has a link that is signed.
+ * `signed` is open to anybody, too, who has a link that is signed. `operator` needs the session of
+ * an operator, which is no user; `administrator` and `signed` take that, too.
  */
-export type Auth = "public" | "user" | "person" | "administrator" | "signed"
+export type Auth = "public" | "user" | "person" | "administrator" | "signed" | "operator"
+
+/**
+ * Where a route is. `api`: under `/api/v1`; `root`: at the host root; `both`. `operators`: in the
+ * operator area, at `admin_ui_path` under `/api/v1` and at the host root. The path is declared as it
+ * is by default: it begins with `/admin`.
+ */
+export type Mount = "api" | "root" | "both" | "operators"
+
+/** The path of the operator area unless the operator chooses another. */
+export const operatorsRoot = "/admin"
+
+/**
+ * What the trail of operators keeps of a call beside the values in its path: these keys of its body
+ * and query, shortened. Passwords, codes and tokens are never among them.
+ */
+export interface Trail {
+  readonly keeps: readonly string[]
+  /** The key of the body that says what the call is about; absent: the first value of the path is that. */
+  readonly target?: string
+}
 
 /**
  * What a caller needs in the server that a route is about: to own it, to be in it, or any of these
@@ -49,8 +70,7 @@ export interface Route<
   readonly method: Method
   /** Parameters are written `:name`. */
   readonly path: string
-  /** `api`: under `/api/v1`; `root`: at the host root; `both`. */
-  readonly mount: "api" | "root" | "both"
+  readonly mount: Mount
   readonly summary: string
   readonly tag: string
   readonly auth: A
@@ -59,6 +79,8 @@ export interface Route<
    * gives.
    */
   readonly isAudited: boolean
+  /** Absent: an operator's call is not recorded. See `operators/trail.ts`. */
+  readonly trail: Trail | undefined
   /** Absent: the route is about no server, or open to users who are not in it. */
   readonly permission?: Needed
   /**
@@ -158,6 +180,10 @@ export const FormFile = z
   .custom<FormFile>(value => (value as FormFile | null | undefined)?.bytes instanceof Uint8Array, "must be a file")
   .meta({ type: "string", format: "binary" })
 
+/** Whether an operator who calls it changes something. */
+const isChange = ({ auth, method }: { readonly auth: Auth; readonly method: Method }): boolean =>
+  (auth === "operator" || auth === "administrator") && method !== "GET"
+
 /**
  * Declares one REST route: from it come validation, the handler's type, `/openapi.json`, the
  * client's method and the tests that hold us to it.
@@ -171,12 +197,13 @@ export function defineRoute<
 >(route: {
   method: Method
   path: string
-  mount?: "api" | "root" | "both"
+  mount?: Mount
   summary: string
   tag: string
   auth: A
   permission?: Needed
   isAudited?: boolean
+  trail?: Trail
   limit?: "none"
   params?: P
   takesRest?: boolean
@@ -207,8 +234,9 @@ export function defineRoute<
     body: route.body as B,
     form: route.form,
     isAudited: route.isAudited ?? false,
+    trail: route.trail ?? (isChange(route) ? { keeps: [] } : undefined),
     bodyOptional: route.bodyOptional ?? false,
-    isGated: route.isGated ?? true,
+    isGated: route.isGated ?? route.mount !== "operators",
     isForRenaming: route.isForRenaming ?? false,
     produces: route.produces,
     takesRanges: route.takesRanges ?? false,

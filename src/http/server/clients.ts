@@ -49,6 +49,11 @@ export class Clients {
     return forwardedFor === undefined || this.#proxies.length === 0 ? peer : this.#behind(peer, forwardedFor)
   }
 
+  /** Who is at the other end of the socket, whatever headers say. */
+  peer(res: Pick<HttpResponse, "getRemoteAddress">): Address {
+    return addressOf(new Uint8Array(res.getRemoteAddress()))
+  }
+
   #peerOf(bytes: Uint8Array): Client {
     const key = keyOf(bytes)
     if (key === undefined) return newClient(addressOf(bytes))

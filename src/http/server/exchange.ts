@@ -1,6 +1,6 @@
 import { STATUS_CODES } from "node:http"
 import type { HttpRequest, HttpResponse } from "uWebSockets.js"
-import { withForwarded } from "../../domain/core/client-address.ts"
+import { withForwarded, type Address } from "../../domain/core/client-address.ts"
 import type { RouteMetrics } from "../../observability/metrics.ts"
 import type { TurnBudget } from "../../std/turn-budget.ts"
 import type { Client, Clients } from "./clients.ts"
@@ -80,6 +80,9 @@ export class Exchange {
   isUnknownCoding = false
   origin: string | undefined
   forwardedFor: string | undefined
+  /** Others name the client in these headers; all lines of each. */
+  realIp: string | undefined
+  forwarded: string | undefined
   /** For whom it counts while it is under way, if it was counted. */
   holder: string | undefined
   /** Among those that are under way; -1: it is none of them. */
@@ -150,6 +153,11 @@ export class Exchange {
   /** It costs a system call, so it is looked up when somebody asks for the first time: before the exchange is over. */
   get client(): Client {
     return (this.#client ??= this.#surroundings.clients.of(this.res, this.forwardedFor))
+  }
+
+  /** The other end of the socket, before the exchange is over. */
+  get peer(): Address {
+    return this.#surroundings.clients.peer(this.res)
   }
 
   get elapsedMs(): number {
@@ -405,6 +413,12 @@ export class Exchange {
         break
       case "x-forwarded-for":
         this.forwardedFor = withForwarded(this.forwardedFor, value)
+        break
+      case "x-real-ip":
+        this.realIp = withForwarded(this.realIp, value)
+        break
+      case "forwarded":
+        this.forwarded = withForwarded(this.forwarded, value)
         break
       case "x-ratelimit-bypass":
         this.rateLimitBypass = value

@@ -2,6 +2,8 @@ import type { Caller } from "../../cluster/admission.ts"
 import type { Auth, BodyOf, ParamsOf, QueryOf, ReplyOf, Route } from "../../contract/core/registry.ts"
 import { shownBadges } from "../../domain/accounts/badges.ts"
 import type { Actor } from "../../domain/accounts/accounts.ts"
+import type { Operator } from "../../domain/operators/operators.ts"
+import type { TrailNote } from "../../domain/operators/trail.ts"
 import type { FormStream } from "./form-stream.ts"
 
 /** A request that has passed every check. */
@@ -10,6 +12,10 @@ export interface Call<R extends Route = Route> {
   readonly query: QueryOf<R>
   readonly body: BodyOf<R>
   readonly caller: CallerOf<R["auth"]>
+  /** The operator who calls. */
+  readonly operator: OperatorOf<R["auth"]>
+  /** What the handler adds to the entry in the trail of operators, where the call is recorded there. */
+  readonly trail: TrailNote
   /** The token that the request came with; `""` where the route asks for none. */
   readonly token: string
   /** The client's address as text. */
@@ -30,10 +36,19 @@ export interface Call<R extends Route = Route> {
   readonly range: string | undefined
   readonly ifRange: string | undefined
 }
-/** It is looked up where somebody may sign in. */
-type AddressOf<A extends Auth> = A extends "public" ? string : undefined
-/** Undefined: the link was signed. */
-type CallerOf<A extends Auth> = A extends "public" ? undefined : A extends "signed" ? Caller | undefined : Caller
+/** It is looked up where somebody may sign in, and of operators. */
+type AddressOf<A extends Auth> = A extends "public" | "operator" ? string : undefined
+/** Undefined: the link was signed, or an operator calls. */
+type CallerOf<A extends Auth> = A extends "public" | "operator"
+  ? undefined
+  : A extends "signed" | "administrator"
+    ? Caller | undefined
+    : Caller
+type OperatorOf<A extends Auth> = A extends "operator"
+  ? Operator
+  : A extends "signed" | "administrator"
+    ? Operator | undefined
+    : undefined
 
 /** One that anybody may make. */
 export type PublicCall = Call<Route & { readonly auth: "public" }>

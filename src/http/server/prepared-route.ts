@@ -1,7 +1,7 @@
 import type { RouteBucket } from "../../cluster/admission.ts"
 import { openInMaintenance } from "../../contract/contract.ts"
 import type { PageRoute } from "../../contract/pages.ts"
-import type { Route } from "../../contract/core/registry.ts"
+import { operatorsRoot, type Route } from "../../contract/core/registry.ts"
 import type { RouteMetrics } from "../../observability/metrics.ts"
 import type { Call } from "./handlers.ts"
 import type { BodyBounds } from "./request-body.ts"
@@ -10,6 +10,8 @@ import { pathParameters, type PathParameter } from "./validation.ts"
 
 /** A route with everything that is known before a request comes. */
 export interface PreparedRoute {
+  /** Its operation id. */
+  readonly name: string
   readonly route: Route
   readonly handler: (call: Call) => unknown
   readonly parameters: readonly PathParameter[]
@@ -18,6 +20,10 @@ export interface PreparedRoute {
   readonly isCounted: boolean
   /** It is not answered during maintenance. */
   readonly waitsForMaintenance: boolean
+  /** It waits while it is not known what PostgreSQL has: what only operators see does not. */
+  readonly isHeld: boolean
+  /** An operator's call of it is in the trail. */
+  readonly isRecorded: boolean
   readonly bucket: RouteBucket | undefined
   readonly metrics: RouteMetrics
   readonly body: BodyBounds
@@ -29,7 +35,7 @@ export const apiRoot = "/api/v1"
 
 export const prepareRoute = (
   route: Route,
-  rest: Pick<PreparedRoute, "handler" | "bucket" | "metrics" | "body" | "stream">,
+  rest: Pick<PreparedRoute, "name" | "handler" | "bucket" | "metrics" | "body" | "stream">,
 ): PreparedRoute => {
   const parameters = pathParameters(route)
   return {
@@ -39,19 +45,36 @@ export const prepareRoute = (
     takenParameters: parameters.length - (route.takesRest ? 1 : 0),
     isCounted: route.limit !== "none",
     waitsForMaintenance: !openInMaintenance.has(route),
+    isRecorded: route.trail !== undefined || (route.mount === "operators" && route.method !== "GET"),
+    isHeld: !openInMaintenance.has(route) || (route.auth !== "public" && route.method !== "GET"),
   }
 }
 
+/** Where the operator area is; undefined: it is switched off. */
+export type AreaPath = string | undefined
+
 /** uWebSockets.js compares paths as they were sent; some clients encode the `@` of `@me`. */
-export function patternsOf(route: Route): string[] {
+export function patternsOf(route: Route, area: AreaPath): string[] {
+  if (route.mount === "operators") return patternsInArea(route, area)
   const mounted = route.mount === "both" ? ["", apiRoot] : [route.mount === "api" ? apiRoot : ""]
   if (route.takesRest) return mounted.map(mount => mount + route.path.replace(/:\w+$/, "*"))
   const paths = route.path.includes("@") ? [route.path, route.path.replaceAll("@", "%40")] : [route.path]
   return mounted.flatMap(mount => paths.map(path => mount + path))
 }
 
-export const patternsOfPage = ({ path, mount }: PageRoute): string[] =>
-  mount === "both" ? [path, apiRoot + path] : [path]
+/** A path that is declared with the area's usual root, at both of its roots. */
+const inArea = (path: string, area: AreaPath): string[] =>
+  area === undefined ? [] : [apiRoot + area, area].map(root => root + path.slice(operatorsRoot.length))
+
+/** What takes tokens of users, too, is where they look for it whether or not there is an area. */
+const patternsInArea = ({ path, auth }: Route, area: AreaPath): string[] => [
+  ...new Set([...(auth === "administrator" ? [apiRoot + path] : []), ...inArea(path, area)]),
+]
+
+export function patternsOfPage({ path, mount }: PageRoute, area: AreaPath): string[] {
+  if (mount === "operators") return inArea(path, area)
+  return mount === "both" ? [path, apiRoot + path] : [path]
+}
 
 /** The part of a path that stands in the place of a template's last parameter. */
 export function restOf(url: string, template: string): string {

@@ -61,6 +61,9 @@ const create = (async (actor: { kind: string }, command: { type: string; user: U
   return { user, session_id: "500" }
 }) as unknown as Create
 
+/** Of the one operator there is. */
+const operatorToken = newSecret()
+
 /** Rows of what no test here looks at. */
 const nothingThere = new Proxy({}, { get: () => async () => [] })
 const shownPage = {
@@ -111,6 +114,11 @@ const played: Record<string, object> = {
     isOwnMessage: async () => false,
   },
   icons: { shown: async () => undefined },
+  operators: {
+    findSession: async (digest: string) =>
+      digest === hashSecret(operatorToken) ? { operator_id: "1", name: "op" } : undefined,
+  },
+  operatorTrail: { begin: async () => "1", end: async () => {}, page: async () => [] },
   uploadSessions: {
     beginCompleting: async () => {},
     find: async () => undefined,
@@ -138,6 +146,7 @@ const policy = {
   password_require_special: true, age_gate_enabled: false, age_verification_type: "boolean", minimum_age: 13, reserved_usernames: ["admin"], blocked_usernames: [], email_allowed_domains: [],
   server_name: "Starling", login_failures_allowed: 5, login_lockout_minutes: 15, two_factor_challenge_seconds: 300, alpha_registration: false,
   email_verification_required: false, mails_per_hour: 3, session_lifetime_hours: 168, token_binding: false, sessions_per_user: 10, min_client_version: "a.1.0-40", voice_enabled: true, search_enabled: true, search_languages: ["english"], cors_allowed_origins: ["https://chat.example"],
+  admin_ui_enabled: true, admin_ui_path: "/admin", admin_ui_host_restriction: true, admin_ui_allowed_hosts: ["localhost"],
   account_deletion_days: 30, export_interval_hours: 24, reports_to_block_file: 5,
   oauth_redirect_uris: [], oauth_google_issuer: "", oauth_microsoft_issuer: "", oauth_gitlab_issuer: "",
   oauth_github_authorize_url: "", oauth_github_token_url: "", oauth_github_api_url: "",
@@ -690,14 +699,15 @@ test("no path is served that is not in the contract", () => {
   const app = { get: note, head: note, post: note, put: note, patch: note, del: note, any: note }
   server.register(app as unknown as uWS.TemplatedApp)
   const mounted = ({ path, mount }: { path: string; mount: string }) =>
-    mount === "both" ? [path, `/api/v1${path}`] : [mount === "api" ? `/api/v1${path}` : path]
+    mount === "both" || mount === "operators" ? [path, `/api/v1${path}`] : [mount === "api" ? `/api/v1${path}` : path]
   const declared = new Set([...Object.values<Route>(routes), ...Object.values<PageRoute>(pages)].flatMap(mounted))
   const asDeclared = (pattern: string) =>
     [...declared].find(
       path => path === pattern || path.replaceAll("@", "%40") === pattern || path.replace(/:\w+$/, "*") === pattern,
     )
-  const catchAll = ["/*", "/api/v1/*"]
-  expect([...paths].filter(pattern => !asDeclared(pattern))).toEqual(catchAll.toReversed())
+  const catchAll = ["/*", "/api/v1/*", "/admin/*", "/api/v1/admin/*"]
+  const redirects = ["", "/", "/ui"].flatMap(path => [`/api/v1/admin${path}`, `/admin${path}`])
+  expect([...paths].filter(pattern => !asDeclared(pattern)).toSorted()).toEqual([...catchAll, ...redirects].toSorted())
   // Of the pages this server has one.
   const served = new Set([...paths].map(asDeclared))
   const missing = [...declared].filter(path => !served.has(path))
@@ -818,9 +828,11 @@ test("every route of the contract answers something documented to nonsense", asy
   token = signIn({ permissions: ["administrator"] })
   const documented = new Set([200, 400, 401, 404, 405, 413, 422, 426])
   for (const route of Object.values(routes)) {
-    const path = (route.mount === "api" ? "/api/v1" : "") + route.path.replace(/:[a-z_]+/g, "%F0%9F%98%80")
+    const path =
+      (["api", "operators"].includes(route.mount) ? "/api/v1" : "") + route.path.replace(/:[a-z_]+/g, "%F0%9F%98%80")
     for (const junk of ["{}", "[1]", '"\\ud800"', "{{{{", "\0"]) {
-      const { status } = await call(route.method, path, route.method === "GET" ? undefined : junk)
+      const headers = route.auth === "operator" ? { Authorization: `Bearer ${operatorToken}` } : {}
+      const { status } = await call(route.method, path, route.method === "GET" ? undefined : junk, headers)
       expect([route.path, status, documented.has(status)]).toEqual([route.path, status, true])
     }
   }

@@ -1,24 +1,21 @@
 import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
 import { routes } from "../../contract/contract.ts"
-import { fail } from "../../contract/core/errors.ts"
-import { pages, type PageName } from "../../contract/pages.ts"
 import type { Content, Route } from "../../contract/core/registry.ts"
-import { isUncounted } from "../../domain/core/rate-limits.ts"
 import type { Log } from "../../observability/log.ts"
-import type { Metrics, RouteMetrics } from "../../observability/metrics.ts"
-import type { Page, Pages, PageSource } from "../../web/pages.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import type { Pages } from "../../web/pages.ts"
 import { createAccess, type AccessOptions } from "./access.ts"
 import { createBodies, type BodyLimits } from "./bodies.ts"
 import { createCors } from "./cors.ts"
 import type { Exchange } from "./exchange.ts"
+import { OperatorArea, type OperatorAreaOptions } from "./operator-area.ts"
 import { Exchanges } from "./exchanges.ts"
 import { Encoded, type Call, type Handlers } from "./handlers.ts"
-import { createPageRequests } from "./page-requests.ts"
-import { isCompressed, variantOf } from "./page-variants.ts"
-import { patternsOf, patternsOfPage, prepareRoute, restOf, type PreparedRoute } from "./prepared-route.ts"
+import { createPageServing, type On } from "./page-serving.ts"
+import { patternsOf, prepareRoute, restOf, type PreparedRoute } from "./prepared-route.ts"
 import { createReplies, type DownloadLimits } from "./replies.ts"
 import type { RequestBody } from "./request-body.ts"
-import { auditReasonIn, idempotencyKeyIn, isNamed, tokenIn } from "./request-headers.ts"
+import { auditReasonIn, idempotencyKeyIn, tokenIn } from "./request-headers.ts"
 import { StreamedBody } from "./streamed-body.ts"
 import { createUnmatched } from "./unmatched.ts"
 import { readParams, readQuery } from "./validation.ts"
@@ -34,6 +31,7 @@ export interface HttpServerOptions {
   readonly handlers: Handlers<typeof routes>
   readonly pages: Pages
   readonly access: AccessOptions
+  readonly operators: OperatorAreaOptions
   readonly limits: HttpLimits
   readonly corsAllowedOrigins: readonly string[]
   readonly log: Log
@@ -46,8 +44,6 @@ const unstored = "\r\nCache-Control: no-store"
 /** Instead of a listed origin with credentials. */
 const anyOrigin = "\r\nAccess-Control-Allow-Origin: *"
 const httpMethods = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "del" } as const
-
-type Take = (res: HttpResponse, req: HttpRequest) => void | Promise<void>
 
 function requireOpen({ maintenance }: HttpServerOptions["access"]): void {
   const refusal = maintenance()
@@ -68,28 +64,23 @@ function sendReply(
   return replies.content(exchange, reply as Content)
 }
 
-const headersOf = (page: Page, coding: string | undefined, etag: string): Record<string, string> => ({
-  ...page.headers,
-  ...(isCompressed(page) && { Vary: "Accept-Encoding" }),
-  ...(coding && { "Content-Encoding": coding }),
-  ETag: etag,
-})
-
 /**
  * The REST server: every route of the contract, and the pages, on an app that the gateway shares. A
  * request is checked in this order: blocked addresses, maintenance, the caller, rate limits, its
- * shape; then its handler runs. A request that fails at one of these steps reaches none of the
+ * shape; then its handler runs. In the operator area it is: blocked addresses, allowed hosts, rate
+ * limits, the operator, its shape. A request that fails at one of these steps reaches none of the
  * later ones.
  */
 export function createHttpServer({ handlers, access: rules, limits, ...options }: HttpServerOptions) {
   const { log, metrics } = options
+  const area = new OperatorArea(options.operators, { ...rules, log })
   const cors = createCors(options.corsAllowedOrigins)
   const access = createAccess(rules, options)
   const exchanges = new Exchanges({ ...rules, ...limits.connections, cors, log, metrics })
   const bodies = createBodies(limits)
   const replies = createReplies(limits, log, metrics)
-  const countPage = createPageRequests(limits.pages.requestsPerMinute, metrics.http.refused.of("pages"))
-  const registerUnmatched = createUnmatched({ access, cors, exchanges, metrics })
+  const registerPages = createPageServing({ access, area, exchanges, replies, limits: limits.pages, metrics })
+  const registerUnmatched = createUnmatched({ access, area, cors, exchanges, metrics })
 
   function serve(prepared: PreparedRoute, res: HttpResponse, req: HttpRequest): void | Promise<void> {
     const exchange = exchanges.open(res, req, prepared.metrics, prepared.takenParameters)
@@ -101,6 +92,7 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
     const { route, parameters } = prepared
     let body: RequestBody | StreamedBody | undefined
     try {
+      if (area.isOnlyHere(route)) area.requireAddress(exchange)
       if (route.takesRest) exchange.path.push(restOf(exchange.url, route.path))
       if (route.isForAnyOrigin) exchange.headers = anyOrigin
       if (route.isUnstored) exchange.headers += unstored
@@ -108,16 +100,23 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
       body = bodies.listen(prepared, exchange)
       exchange.dueAt = exchange.startedAt + limits.answerTimeoutMs
       // Now the client is certainly there.
-      const address = route.auth === "public" ? exchange.client.text : undefined
+      const address = route.auth === "public" || route.auth === "operator" ? exchange.client.text : undefined
       const isOpenedByLink = access.isOpenedByLink(route, exchange)
       if (route.isGated && !access.isOpen && !isOpenedByLink) await access.requireAccessToken(exchange)
       if (exchange.over) return
-      const token = isOpenedByLink ? await access.tokenBesideLink(exchange, route) : tokenIn(exchange, route)
+      const session = isOpenedByLink ? undefined : area.sessionIn(exchange, route)
+      const token = isOpenedByLink
+        ? await access.tokenBesideLink(exchange, route)
+        : session === undefined
+          ? tokenIn(exchange, route)
+          : undefined
       if (exchange.over) return
       const asked = prepared.isCounted ? access.ask(exchange, token, prepared) : undefined
       const admitted = asked instanceof Promise ? await asked : asked
       const known = admitted && access.judge(exchange, admitted, route)
       const caller = isOpenedByLink ? undefined : known
+      if (exchange.over) return
+      const operator = session === undefined ? undefined : await area.operatorOf(session, exchange, route)
       if (exchange.over) return
 
       if (body?.isCharged && caller) body.belongTo(`user ${caller.user_id}`)
@@ -132,6 +131,8 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
         form: stream && bodies.formIn(prepared, exchange, stream),
         body: whole && bodies.valueOf(prepared, exchange, content),
         caller,
+        operator,
+        trail: {},
         token: (isOpenedByLink ? tokenIn(exchange, route) : token) ?? "",
         address,
         userAgent: exchange.userAgent,
@@ -141,10 +142,10 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
         range: exchange.isHead ? undefined : exchange.range,
         ifRange: exchange.ifRange,
       } as Call
-      const held = prepared.waitsForMaintenance ? rules.hold?.() : undefined
+      const held = prepared.isHeld ? rules.hold?.() : undefined
       if (held) await held
       if (exchange.over) return
-      const answered = prepared.handler(call)
+      const answered = prepared.isRecorded ? area.answer(prepared, call) : prepared.handler(call)
       const sent = sendReply(replies, route, exchange, answered instanceof Promise ? await answered : answered)
       if (sent) await sent
     } catch (error) {
@@ -157,27 +158,11 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
     }
   }
 
-  function servePage(find: PageSource, observed: RouteMetrics, res: HttpResponse, req: HttpRequest): void {
-    const exchange = exchanges.open(res, req, observed)
-    if (exchange) answerPage(find, exchange).catch((error: unknown) => exchanges.refuse(exchange, error))
-  }
-
-  async function answerPage(find: PageSource, exchange: Exchange): Promise<void> {
-    if (limits.pages.requestsPerMinute !== Infinity) countPage(exchange.client.limited, exchange.startedAt)
-    if (!isUncounted(exchange.url)) await access.admit(exchange)
-    const page = await find(exchange.url)
-    if (!page) throw fail("not_found")
-    const { body, coding, etag } = await variantOf(page, exchange.acceptEncoding)
-    exchange.addHeaders(headersOf(page, coding, etag))
-    if (isNamed(etag, exchange.ifNoneMatch)) exchange.reply(304, page.contentType, "")
-    else await replies.shared(exchange, page.contentType, body)
-  }
-
   return {
     /** Puts every route on the app. Paths that the gateway registers match before the catch-all. */
     register(app: TemplatedApp): void {
       const methodsOf = new Map<string, string[]>()
-      const on = (method: Route["method"], pattern: string, take: Take) => {
+      const on: On = (method, pattern, take) => {
         methodsOf.set(pattern, [...(methodsOf.get(pattern) ?? []), method])
         app[httpMethods[method]](pattern, take)
         // HEAD is GET without the body.
@@ -186,19 +171,17 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
 
       for (const [name, route] of Object.entries(routes) as [keyof typeof routes, Route][]) {
         const prepared = prepareRoute(route, {
+          name,
           handler: handlers[name],
           bucket: rules.admission.bucketFor(route),
           metrics: metrics.http.route(route.method, route.path),
           body: bodies.boundsOf(route),
           stream: bodies.streamBoundsOf(route),
         })
-        for (const pattern of patternsOf(route)) on(route.method, pattern, (res, req) => serve(prepared, res, req))
+        for (const pattern of patternsOf(route, area.openPath))
+          on(route.method, pattern, (res, req) => serve(prepared, res, req))
       }
-      const pageMetrics = metrics.http.route("GET", "pages")
-      for (const [name, find] of Object.entries(options.pages) as [PageName, PageSource][])
-        for (const pattern of patternsOfPage(pages[name]))
-          on("GET", pattern, (res, req) => servePage(find, pageMetrics, res, req))
-
+      registerPages(options.pages, on)
       registerUnmatched(app, methodsOf)
     },
 

@@ -9,10 +9,12 @@ import type { Access } from "./access.ts"
 import type { Cors } from "./cors.ts"
 import { json, type Exchange } from "./exchange.ts"
 import type { Exchanges } from "./exchanges.ts"
+import type { OperatorArea } from "./operator-area.ts"
 import { apiRoot, patternsOf, patternsOfPage } from "./prepared-route.ts"
 
 interface UnmatchedOptions {
   readonly access: Access
+  readonly area: OperatorArea
   readonly cors: Cors
   readonly exchanges: Exchanges
   readonly metrics: Pick<Metrics, "http">
@@ -22,6 +24,8 @@ interface UnmatchedOptions {
 interface Refusal {
   readonly code: "not_found" | "method_not_allowed"
   readonly isGated: boolean
+  /** Of the operator area, which says nothing to who may not enter it. */
+  readonly isInArea?: boolean
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -29,11 +33,19 @@ interface Refusal {
  * Answers what matches nothing: a path that is not there, a method that a path does not have, a
  * preflight (no route takes OPTIONS).
  */
-export function createUnmatched({ access, cors, exchanges, metrics }: UnmatchedOptions) {
-  async function answer(exchange: Exchange, { code, isGated, headers = {} }: Refusal, isOptions: boolean) {
+export function createUnmatched({ access, area, cors, exchanges, metrics }: UnmatchedOptions) {
+  async function answer(
+    exchange: Exchange,
+    { code, isGated, isInArea = false, headers = {} }: Refusal,
+    isOptions: boolean,
+  ) {
     const { url, origin, preflightMethod } = exchange
     if (isOptions && origin !== undefined && preflightMethod !== undefined)
       return replyPreflight(exchange, origin, preflightMethod)
+    if (isInArea) {
+      if (!area.isEnabled) throw fail("not_found", { message: "Not found" })
+      area.requireAddress(exchange)
+    }
     if (!isOptions && isGated && !access.isOpen) await access.requireAccessToken(exchange)
     exchange.addHeaders(headers)
     if (!isOptions && !isUncounted(url)) await access.admit(exchange)
@@ -57,10 +69,16 @@ export function createUnmatched({ access, cors, exchanges, metrics }: UnmatchedO
     // A path that only gated routes have says nothing, not even that it exists, without an access
     // token.
     const openPaths = new Set([
-      ...Object.values<Route>(routes).flatMap(route => (route.isGated ? [] : patternsOf(route))),
-      ...Object.values(pages).flatMap(patternsOfPage),
+      ...Object.values<Route>(routes).flatMap(route => (route.isGated ? [] : patternsOf(route, area.openPath))),
+      ...Object.values(pages).flatMap(page => patternsOfPage(page, area.openPath)),
+      ...area.redirects.map(({ pattern }) => pattern),
     ])
     const isGated = (pattern: string) => pattern.startsWith(`${apiRoot}/`) && !openPaths.has(pattern)
+    const ofUsers = new Set(
+      Object.values<Route>(routes).flatMap(route => (area.isOnlyHere(route) ? [] : patternsOf(route, undefined))),
+    )
+    const isInArea = (pattern: string) =>
+      area.roots.some(root => pattern.startsWith(`${root}/`)) && !ofUsers.has(pattern)
     const observed = metrics.http.route("other", "unmatched")
     const refuse = (pattern: string, refusal: Refusal) =>
       app.any(pattern, (res, req) => {
@@ -70,8 +88,16 @@ export function createUnmatched({ access, cors, exchanges, metrics }: UnmatchedO
       })
     for (const [pattern, methods] of methodsOf) {
       const allow = methods.flatMap(method => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ")
-      refuse(pattern, { code: "method_not_allowed", isGated: isGated(pattern), headers: { Allow: allow } })
+      refuse(pattern, {
+        code: "method_not_allowed",
+        isGated: isGated(pattern),
+        isInArea: isInArea(pattern),
+        headers: { Allow: allow },
+      })
     }
+    for (const root of area.roots)
+      for (const pattern of area.isEnabled ? [`${root}/*`] : [root, `${root}/*`])
+        refuse(pattern, { code: "not_found", isGated: false, isInArea: true })
     refuse(`${apiRoot}/*`, { code: "not_found", isGated: true })
     refuse("/*", { code: "not_found", isGated: false })
   }

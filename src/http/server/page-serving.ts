@@ -1,0 +1,72 @@
+import type { HttpRequest, HttpResponse } from "uWebSockets.js"
+import { fail } from "../../contract/core/errors.ts"
+import type { Method } from "../../contract/core/registry.ts"
+import { pages, type PageName, type PageRoute } from "../../contract/pages.ts"
+import { isUncounted } from "../../domain/core/rate-limits.ts"
+import type { Metrics } from "../../observability/metrics.ts"
+import type { Page, Pages, PageSource } from "../../web/pages.ts"
+import type { Access } from "./access.ts"
+import { json, type Exchange } from "./exchange.ts"
+import type { Exchanges } from "./exchanges.ts"
+import type { OperatorArea } from "./operator-area.ts"
+import { createPageRequests } from "./page-requests.ts"
+import { isCompressed, variantOf } from "./page-variants.ts"
+import { patternsOfPage } from "./prepared-route.ts"
+import type { createReplies } from "./replies.ts"
+import { isNamed } from "./request-headers.ts"
+
+/** Puts what takes a request on a pattern. */
+export type On = (
+  method: Method,
+  pattern: string,
+  take: (res: HttpResponse, req: HttpRequest) => void | Promise<void>,
+) => void
+
+interface PageServingOptions {
+  readonly access: Access
+  readonly area: OperatorArea
+  readonly exchanges: Exchanges
+  readonly replies: ReturnType<typeof createReplies>
+  readonly limits: { readonly requestsPerMinute: number }
+  readonly metrics: Pick<Metrics, "http">
+}
+
+const headersOf = (page: Page, coding: string | undefined, etag: string): Record<string, string> => ({
+  ...page.headers,
+  ...(isCompressed(page) && { Vary: "Accept-Encoding" }),
+  ...(coding && { "Content-Encoding": coding }),
+  ETag: etag,
+})
+
+/** Serves the pages, and the paths of the operator area that lead to them. */
+export function createPageServing({ access, area, exchanges, replies, limits, metrics }: PageServingOptions) {
+  const count = createPageRequests(limits.requestsPerMinute, metrics.http.refused.of("pages"))
+  const observed = metrics.http.route("GET", "pages")
+
+  async function answer(find: PageSource, { mount }: PageRoute, exchange: Exchange): Promise<void> {
+    if (mount === "operators") area.requireAddress(exchange)
+    if (limits.requestsPerMinute !== Infinity) count(exchange.client.limited, exchange.startedAt)
+    if (!isUncounted(exchange.url)) await access.admit(exchange)
+    const page = await find(exchange.url)
+    if (!page) throw fail("not_found")
+    const { body, coding, etag } = await variantOf(page, exchange.acceptEncoding)
+    exchange.addHeaders(headersOf(page, coding, etag))
+    if (isNamed(etag, exchange.ifNoneMatch)) exchange.reply(304, page.contentType, "")
+    else await replies.shared(exchange, page.contentType, body)
+  }
+
+  return (sources: Pages, on: On): void => {
+    for (const [name, find] of Object.entries(sources) as [PageName, PageSource][])
+      for (const pattern of patternsOfPage(pages[name], area.openPath))
+        on("GET", pattern, (res, req) => {
+          const exchange = exchanges.open(res, req, observed)
+          if (exchange) answer(find, pages[name], exchange).catch((error: unknown) => exchanges.refuse(exchange, error))
+        })
+    for (const { pattern, status, to } of area.redirects)
+      on("GET", pattern, (res, req) => {
+        const exchange = exchanges.open(res, req, observed)
+        exchange?.addHeaders({ Location: to, "Cache-Control": "no-store" })
+        exchange?.reply(status, json, "")
+      })
+  }
+}
