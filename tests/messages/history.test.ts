@@ -90,7 +90,7 @@ test("history is for those who see the channel", async ({ shared }) => {
 test("a page has of each message what the message has by itself", async ({ shared }) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   const { server_id, channel_id } = await plantServer(shared, { owner: ada, members: [lin] })
-  const [gone, ...ids] = Array.from({ length: 12 }, () => plantedId(shardOf(server_id)))
+  const [gone, ...ids] = Array.from({ length: 15 }, () => plantedId(shardOf(server_id)))
   const rare = {
     edited_at: 1_700_000_000,
     webhook_id: plantedId(shardOf(server_id)),
@@ -108,8 +108,10 @@ test("a page has of each message what the message has by itself", async ({ share
     { content: "", author_id: gone, webhook_name: "named" },
     ...Object.entries(rare).map(([column, value]) => ({ content: column, [column]: value })),
     { content: "all", ...rare },
+    { content: "of another author", author_id: lin.id, reply_to_id: ids[0] },
   ]
-  for (const [i, row] of rows.slice(0, ids.length).entries())
+  expect(rows).toHaveLength(ids.length)
+  for (const [i, row] of rows.entries())
     await shared.sql`INSERT INTO messages ${shared.sql({ channel_id, id: ids[i]!, server_id, author_id: ada.id, ...row } as never)}`
   await shared.sql`UPDATE users SET bot = true, badges = ARRAY['staff', 'a "b", c'] WHERE id = ${ada.id}`
   const sql = openPool({ ...clusterConfig.storage, url: shared.databaseUrl, connections: 1, name: "test" })

@@ -3,6 +3,7 @@ import { limits } from "../../contract/core/limits.ts"
 import type { AttachmentState } from "../../domain/messages/attachments.ts"
 import type { MessageState } from "../../domain/messages/messages.ts"
 import type { Actor } from "../../domain/accounts/accounts.ts"
+import { highestId } from "../../domain/core/snowflake.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql, Statement, Statements } from "../core/database.ts"
 import { bytesOfRow, messagesWithin, within, type MessagesWithin } from "./message-rows.ts"
@@ -194,122 +195,128 @@ export interface Page {
   around?: Snowflake | undefined
 }
 
-/** Fields that most messages do not have, for those that have one of them. */
-type Rarities = Pick<
-  Required<MessageState>,
-  | "author_bot"
-  | "author_badges"
-  | "edited_at"
-  | "webhook_id"
-  | "webhook_name"
-  | "webhook_avatar_url"
-  | "embeds"
-  | "attachments"
-  | "reactions"
-  | "poll"
-  | "pinned_at"
->
-const noRarities: Rarities = {
-  author_bot: false,
-  author_badges: [],
-  edited_at: null,
-  webhook_id: null,
-  webhook_name: null,
-  webhook_avatar_url: null,
-  embeds: null,
-  attachments: null,
-  reactions: null,
-  poll: null,
-  pinned_at: null,
-}
+type Full = Required<MessageState>
+/** What most messages do not have, in the order of `rarities`. */
+type Rarities = [
+  edited_at: Full["edited_at"],
+  webhook_id: Full["webhook_id"],
+  webhook_name: Full["webhook_name"],
+  webhook_avatar_url: Full["webhook_avatar_url"],
+  embeds: Full["embeds"],
+  attachments: Full["attachments"],
+  reactions: Full["reactions"],
+  poll: Full["poll"],
+  pinned_at: Full["pinned_at"],
+]
+const noRarities: Rarities = [null, null, null, null, null, null, null, null, null]
+
+type AuthorRow = [id: Snowflake, username: string, bot: boolean, badges: string[]]
 
 /**
  * Messages of one channel as one row: each column holds one field of all of them, in their order.
- * If there are none, all columns are null.
+ * If there are none, all columns but `found` are null.
  */
 interface PageRow {
   server_id: Snowflake | null
-  /** Ids, separated by spaces. If there are no messages it is empty. */
+  /** As PostgreSQL writes an array of numbers. */
   ids: string | null
-  authors: string
+  author_ids: string
   replies: string
-  usernames: string[]
   contents: (string | null)[]
   nonces: (string | null)[]
-  rarities: (Rarities | null)[]
-  /** Messages before the bound on bytes; see `rowOf`. */
+  /** By message, of those that have any. */
+  rarities: Record<Snowflake, Rarities> | null
+  authors: AuthorRow[] | null
+  /** Messages before the bound on bytes; null: they are too many, and the long columns are null. */
   found: number | null
 }
 
+const rarities =
+  "edited_at, webhook_id, webhook_name, webhook_avatar_url, embeds, attachments, reactions, poll, pinned_at"
+
 /**
- * Messages of one channel, read as one row: fifty rows of twenty columns take postgres.js three
- * times as long. @param range selects their `messageFields` in their order, which the aggregates
- * keep because nothing else is joined to it. Its own LIMIT
- *   is a constant where it can be, and `limit` stands outside of it: for a LIMIT that it does not
- *   know PostgreSQL makes a new plan each time, which takes longer than the page
+ * A page as one row: fifty rows of twenty columns take postgres.js five times as long. The
+ * aggregates keep the order of the messages because nothing is joined to them; each author is
+ * looked up once.
  */
-async function pageOf(
-  sql: Sql,
-  channel_id: Snowflake,
-  { limit, maxBytes, around }: { limit: number; maxBytes: number; around?: Snowflake | undefined },
-  range: Statement,
-): Promise<MessagesWithin> {
-  const nearest = sql`SELECT * FROM (${range}) AS nearest LIMIT ${limit}`
-  const whole = await rowOf(sql, nearest, sql`CASE WHEN sum(${bytesOfRow(sql)}) <= ${maxBytes} THEN count(*)::int END`)
-  if (whole.ids === null || whole.found !== null) return messagesIn(whole, channel_id)
-  // Where each message would stop only a window says, which makes a page a third slower.
-  // In a page around a message the bound leaves out the messages that are farthest from it.
-  const page =
-    around === undefined
-      ? within(sql, maxBytes, nearest)
-      : sql`${within(sql, maxBytes, nearest, sql`ORDER BY abs(id - ${around}::bigint)`)} ORDER BY id DESC`
-  return messagesIn(await rowOf(sql, page, sql`max(found)`), channel_id)
+const rowOf = (page: string, found: string) => `
+  SELECT server_id, ids, author_ids::text AS author_ids, replies, nonces, found, CASE WHEN found IS NOT NULL THEN contents END AS contents,
+    CASE WHEN found IS NOT NULL THEN rarities END AS rarities,
+    (SELECT json_agg(json_build_array(u.id::text, u.username, u.bot, u.badges)) FROM users u WHERE u.id = ANY(author_ids)) AS authors
+  FROM (SELECT min(server_id) AS server_id, array_agg(id)::text AS ids, array_agg(author_id) AS author_ids, array_agg(reply_to_id)::text AS replies,
+      json_agg(content) AS contents, json_agg(nonce) AS nonces,
+      json_object_agg(id, json_build_array(${rarities.replace("webhook_id", "webhook_id::text")})) FILTER (WHERE num_nonnulls(${rarities}) > 0) AS rarities,
+      ${found} AS found
+    FROM (${page}) AS page) AS gathered`
+
+/**
+ * The statements of a page, put together once: from nested templates postgres.js would make the
+ * text of each page anew, which takes it longer than all the rest. $1: the channel, $2: the place,
+ * $3: the most messages, $4: the most bytes.
+ * @param first where the bound on bytes begins
+ * @param order of the page, if that is another one
+ */
+function pageTexts(range: string, first = "", order = "") {
+  const nearest = `SELECT * FROM (${range}) AS nearest LIMIT $3::int`
+  return {
+    whole: rowOf(nearest, `CASE WHEN sum(${bytesOfRow}) <= $4::int THEN count(*)::int END`),
+    // Where each message would stop only a window says, which makes a page a third slower.
+    cut: rowOf(`${within(nearest, "$4::int", first)} ${order}`, "max(found)"),
+  }
 }
 
-/** @param found how many messages there are before the bound; null: too many, and the long columns are null */
-async function rowOf(sql: Sql, page: Statement, found: Statement): Promise<PageRow> {
-  const [row] = await sql<[PageRow]>`
-    SELECT server_id, ids, authors, usernames, replies, nonces, found, CASE WHEN found IS NOT NULL THEN contents END AS contents,
-      CASE WHEN found IS NOT NULL THEN rarities END AS rarities
-    FROM (SELECT min(server_id) AS server_id, string_agg(id::text, ' ') AS ids, string_agg(author_id::text, ' ') AS authors, json_agg(author_username) AS usernames,
-      json_agg(content) AS contents, string_agg(coalesce(reply_to_id::text, ''), ' ') AS replies, json_agg(nonce) AS nonces,
-      json_agg(CASE WHEN author_bot OR author_badges <> '{}'
-          OR num_nonnulls(edited_at, webhook_id, webhook_name, webhook_avatar_url, embeds, attachments, reactions, poll, pinned_at) > 0
-        THEN json_build_object('author_bot', author_bot, 'author_badges', author_badges, 'edited_at', edited_at, 'webhook_id', webhook_id::text,
-          'webhook_name', webhook_name, 'webhook_avatar_url', webhook_avatar_url, 'embeds', embeds, 'attachments', attachments,
-          'reactions', reactions, 'poll', poll, 'pinned_at', pinned_at) END) AS rarities, ${found} AS found
-    FROM (${page}) AS page) AS gathered`
-  return row
+const pageColumns = `id, server_id, author_id, content, reply_to_id, nonce, ${rarities}`
+const standing = `SELECT ${pageColumns} FROM messages WHERE channel_id = $1::bigint AND NOT deleted`
+/**
+ * The LIMIT within is a constant where it can be: for one that it does not know PostgreSQL makes a
+ * new plan each time, which takes longer than the page.
+ */
+const pages = {
+  before: pageTexts(`${standing} AND id < $2::bigint ORDER BY id DESC LIMIT ${limits.pageSize}`),
+  after: pageTexts(`${standing} AND id > $2::bigint ORDER BY id LIMIT ${limits.pageSize}`),
+  // The bound on bytes leaves out the messages that are farthest from the one in the middle.
+  around: pageTexts(
+    `(${standing} AND id > $2::bigint ORDER BY id LIMIT ($3::int - 1) / 2)
+      UNION ALL (${standing} AND id <= $2::bigint ORDER BY id DESC LIMIT $3::int - ($3::int - 1) / 2) ORDER BY id DESC`,
+    "ORDER BY abs(id - $2::bigint)",
+    "ORDER BY id DESC",
+  ),
 }
+
+/** The numbers in what PostgreSQL writes of an array of them. */
+const numbersIn = (text: string): string[] => text.slice(1, -1).split(",")
 
 function messagesIn(row: PageRow, channel_id: Snowflake): MessagesWithin {
-  const { server_id, ids, usernames, contents, nonces, rarities } = row
-  if (ids === null) return { messages: [], isCut: false }
-  const [authors, replies] = [row.authors.split(" "), row.replies.split(" ")]
+  const { server_id, contents, nonces } = row
+  if (row.ids === null) return { messages: [], isCut: false }
+  const [authorIds, replies] = [numbersIn(row.author_ids), numbersIn(row.replies)]
+  const authors = new Map(row.authors?.map(author => [author[0], author]))
   // The fields are written out: a spread into an object of so many fields takes ten times as long.
-  const messages = ids.split(" ").map((id, i): MessageState => {
-    const rare = rarities[i] ?? noRarities
+  const messages = numbersIn(row.ids).map((id, i): MessageState => {
+    const author_id = authorIds[i]!
+    const author = authors.get(author_id)
+    const rare = row.rarities?.[id] ?? noRarities
     return {
       id,
       channel_id,
       server_id,
-      author_id: authors[i]!,
-      author_username: usernames[i]!,
-      author_bot: rare.author_bot,
-      author_badges: rare.author_badges,
+      author_id,
+      author_username: author?.[1] ?? rare[2] ?? `User ${author_id}`,
+      author_bot: author?.[2] ?? false,
+      author_badges: author?.[3] ?? [],
       content: contents[i]!,
-      edited_at: rare.edited_at,
-      reply_to_id: replies[i] || null,
+      edited_at: rare[0],
+      reply_to_id: replies[i] === "NULL" ? null : replies[i]!,
       nonce: nonces[i]!,
-      webhook_id: rare.webhook_id,
-      webhook_name: rare.webhook_name,
-      webhook_avatar_url: rare.webhook_avatar_url,
-      embeds: rare.embeds,
+      webhook_id: rare[1],
+      webhook_name: rare[2],
+      webhook_avatar_url: rare[3],
+      embeds: rare[4],
       deleted: false,
-      attachments: rare.attachments,
-      reactions: rare.reactions,
-      poll: rare.poll,
-      pinned_at: rare.pinned_at,
+      attachments: rare[5],
+      reactions: rare[6],
+      poll: rare[7],
+      pinned_at: rare[8],
     }
   })
   return { messages, isCut: messages.length < row.found! }
@@ -402,23 +409,18 @@ export const messagesStorage = (sql: Sql) => ({
     { limit, before, after, around }: Page,
     maxBytes: number = limits.messagesPageBytes,
   ): Promise<MessagesWithin> {
-    const fields = sql`SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id`
-    const most = sql.unsafe(String(limits.pageSize))
-    if (around !== undefined) {
-      const newer = Math.floor((limit - 1) / 2)
-      const both = sql`
-        (${fields} WHERE m.channel_id = ${channel} AND m.id > ${around} AND NOT m.deleted ORDER BY m.id LIMIT ${newer})
-        UNION ALL
-        (${fields} WHERE m.channel_id = ${channel} AND m.id <= ${around} AND NOT m.deleted ORDER BY m.id DESC LIMIT ${limit - newer})
-        ORDER BY id DESC`
-      return pageOf(sql, channel, { limit, maxBytes, around }, both)
+    const [texts, place] =
+      around !== undefined
+        ? [pages.around, around]
+        : before === undefined && after !== undefined
+          ? [pages.after, after]
+          : [pages.before, before ?? highestId]
+    const rowOf = async (text: string) => {
+      const [row] = await sql.unsafe<[PageRow]>(text, [channel, place, limit, maxBytes], { prepare: true })
+      return row
     }
-    const range =
-      before === undefined && after !== undefined
-        ? sql`${fields} WHERE m.channel_id = ${channel} AND m.id > ${after} AND NOT m.deleted ORDER BY m.id LIMIT ${most}`
-        : sql`${fields} WHERE m.channel_id = ${channel} AND m.id < ${before ?? "9223372036854775807"} AND NOT m.deleted
-            ORDER BY m.id DESC LIMIT ${most}`
-    return pageOf(sql, channel, { limit, maxBytes }, range)
+    const whole = await rowOf(texts.whole)
+    return messagesIn(whole.ids === null || whole.found !== null ? whole : await rowOf(texts.cut), channel)
   },
 
   async find(channel: Snowflake, ids: readonly Snowflake[]): Promise<Map<Snowflake, MessageState>> {
@@ -439,7 +441,7 @@ export const messagesStorage = (sql: Sql) => ({
       maxBytes,
       sql`SELECT ${messageFields(sql)} FROM messages m LEFT JOIN users u ON u.id = m.author_id
         WHERE m.channel_id = ${channel} AND m.id = ANY(${[...ids]}::bigint[]) AND NOT m.deleted`,
-      sql`ORDER BY id DESC`,
+      "ORDER BY id DESC",
     ),
 
   /**

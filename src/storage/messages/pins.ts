@@ -54,7 +54,7 @@ export const pinReads = (sql: Sql, fields: Statement) => ({
         WHERE p.channel_id = ${channel} AND NOT m.deleted
           AND (p.pinned_at, p.message_id) < (${after?.pinned_at ?? "9223372036854775807"}::bigint, ${after?.id ?? "9223372036854775807"}::bigint)
         ORDER BY p.pinned_at DESC, p.message_id DESC LIMIT ${limit}`,
-      sql`ORDER BY pinned_at DESC, id DESC`,
+      "ORDER BY pinned_at DESC, id DESC",
     ),
 
   async pins(channel: Snowflake): Promise<PinsState> {

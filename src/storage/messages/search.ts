@@ -342,7 +342,7 @@ const wordReads = (sql: Sql) => ({
       maxBytes,
       sql`SELECT ${messageFields(sql)} FROM ${pairs(sql, keys)} AS k (channel_id, id) JOIN messages m USING (channel_id, id)
         LEFT JOIN users u ON u.id = m.author_id WHERE NOT m.deleted`,
-      sql`ORDER BY id DESC`,
+      "ORDER BY id DESC",
     ),
 })
 
