@@ -162,11 +162,11 @@ export const clusterConfig = {
     /** Searches by words and operators. */
     words: {
       /** What so many messages match, by what PostgreSQL knows of words, is looked up at once; the same where phrases have to be read in them. */
-      few: 2_000,
-      fewOfPhrases: 2_000,
+      few: 1_000,
+      fewOfPhrases: 1_000,
       /** Messages that one page looks at otherwise, before the next one goes on; the same for phrases. */
       looks: 4_000,
-      looksForPhrases: 600,
+      looksForPhrases: 800,
       /**
        * Up to `fewPlaces` servers and channels of the caller are asked for together with the words. With more, what matches anywhere is looked
        * at first; if less than one in `strangers` of it stands where they may read, the index is asked for each place by itself.
@@ -179,10 +179,10 @@ export const clusterConfig = {
     },
     /** Searches for a part of a text in one channel. */
     texts: {
-      /** Newest texts of a channel that are found before they are indexed; texts that are looked through before the index is asked. */
+      /** Newest texts of a channel that are found before they are indexed; texts that are looked through before the index is asked, and hits of the index that are read. */
       tail: 100,
       beforeIndex: 2_000,
-      /** Where a pattern is too short for that index: most texts in one statement, and in all. */
+      /** Where a pattern is too short for that index, or has more hits: most texts in one statement, and in all. */
       perStatement: 16_000,
       max: 64_000,
     },

@@ -7,7 +7,10 @@ import type { Index } from "./search-scope.ts"
 export interface TextReach {
   /** Newest texts that are looked at as they are: they may not be indexed yet. */
   readonly tail: number
-  /** Indexed texts that are looked through before the index of three characters each is asked. */
+  /**
+   * Indexed texts that are looked through before the index of three characters each is asked, and
+   * hits that are read from that one.
+   */
   readonly beforeIndex: number
   /** The most in one statement, and in all. */
   readonly perStatement: number
@@ -32,8 +35,8 @@ export interface TextQuery {
 /**
  * Messages of a channel whose text holds a pattern. First the newest texts are looked at as they
  * are, then indexed ones, from the newest back. What is rare among them comes from the index of
- * three characters each. That index knows nothing of shorter patterns: for those a page ends where
- * enough was looked at, and the next one goes on from there.
+ * three characters each. That index knows nothing of shorter patterns, and too much of frequent
+ * ones: for those a page ends where enough was looked at, and the next one goes on from there.
  * @param isLate whether the time for a page is over
  */
 export async function findTexts(
@@ -48,7 +51,7 @@ export async function findTexts(
   if (newest.length < tail) return { ids, edge: null }
 
   let edge = newest.at(-1)!.id
-  const isIndexed = /[\p{L}\p{N}]{3}/u.test(pattern)
+  let isIndexed = /[\p{L}\p{N}]{3}/u.test(pattern)
   let count = beforeIndex
   try {
     for (let left = max; left > 0 && !isLate(); left -= count, count = Math.min(4 * count, perStatement)) {
@@ -58,8 +61,14 @@ export async function findTexts(
       if (walked.edge === "0") return { ids, edge: null }
       edge = walked.edge
       if (!isIndexed || isLate()) continue
-      ids.push(...(await index.matchingTexts(channel, pattern, edge, limit - ids.length)))
-      return ids.length >= limit ? pageOf(ids, limit) : { ids, edge: null }
+      const further = { limit: limit - ids.length, most: beforeIndex }
+      const matching = await index.matchingTexts(channel, pattern, edge, further)
+      if (matching) {
+        ids.push(...matching)
+        return ids.length >= limit ? pageOf(ids, limit) : { ids, edge: null }
+      }
+      // What is frequent is soon found by looking.
+      isIndexed = false
     }
   } catch (error) {
     // What was looked at so far is a page; the next one goes on behind it.

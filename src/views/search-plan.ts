@@ -1,9 +1,9 @@
 import type { Snowflake } from "../contract/core/fields.ts"
 import { queryParts, scopeFacts, stemmable, type SearchQuery } from "../domain/messages/search-query.ts"
-import { stretchesBack } from "../domain/messages/search-stretches.ts"
+import { stretchesBack, stretchesHolding, stretchesIn } from "../domain/messages/search-stretches.ts"
 import { factOf } from "../domain/messages/search-text.ts"
-import { firstIdAt, isId } from "../domain/core/snowflake.ts"
-import type { Found, IdSpan, MessagePlace, Placed, Places } from "../storage/messages/search.ts"
+import { compareIds, firstIdAt, isId } from "../domain/core/snowflake.ts"
+import type { BoundedPiece, Found, IdSpan, MessagePlace, Placed, Places } from "../storage/messages/search.ts"
 import type { Index, Scope } from "./search-scope.ts"
 
 /** How much one search by words and operators looks at; see `cluster.config.ts`. */
@@ -38,6 +38,7 @@ type Wanted = Search["span"] & { readonly pinned: boolean | null }
  * their words has to be read.
  */
 const growth = { usual: 2, phrases: 1 }
+const dayMs = 86_400_000
 const nothing: Found = { found: [], edge: null }
 
 /** Messages that match, the newest first, and how far was looked. */
@@ -53,27 +54,18 @@ export async function findMessages(search: Search): Promise<Found> {
     if (places) return walkPlaces(search, places, wanted)
   }
 
-  const hasPhrases = words.exact !== null
-  const few = hasPhrases ? reach.fewOfPhrases : reach.few
-  const looks = hasPhrases ? reach.looksForPhrases : reach.looks
-  const isRare = words.loose.length > 0 && (await index.expected(words.loose.join("&"))) <= few
-  const look = (parts: readonly string[], pieces: readonly string[] | null, places: Placed | null) =>
-    index.newest(
-      { words: parts, pieces, exact: words.exact },
-      { places, hidden: scope.hidden },
-      wanted,
-      pieces === null ? 2 * few : looks,
-    )
-  const pieces = () => piecesOf(search, hasPhrases ? growth.phrases : growth.usual)
-
-  if (!isRare && facts.length <= reach.fewPlaces)
-    return look([...words.loose, `(${facts.map(fact => `'${fact}'`).join("|")})`], await pieces(), null)
-
-  const here = { ...scope, fact: scope.participant === null ? null : factOf.participant(scope.participant) }
-  const newest = await look(words.loose, isRare ? null : await pieces(), here)
+  const parts =
+    facts.length <= reach.fewPlaces ? [...words.loose, `(${facts.map(fact => `'${fact}'`).join("|")})`] : words.loose
+  const expected = parts.length === 0 ? Infinity : await index.expected(parts.join("&"))
+  const places =
+    facts.length <= reach.fewPlaces
+      ? null
+      : { ...scope, fact: scope.participant === null ? null : factOf.participant(scope.participant) }
+  const newest = await lookBack(search, { words: parts, exact: words.exact }, places, expected)
+  if (places === null) return newest
   const { found, edge, own } = newest
   const isEnough = edge === null || found.length >= span.limit
-  if (words.all.length === 0 || isEnough || own > looks / reach.strangers) return newest
+  if (words.all.length === 0 || isEnough || own > looksOf(reach, words) / reach.strangers) return newest
   // Most of what matches stands where the reader may not look: the index is asked for each place by
   // itself.
   const older = await index.matching(words.all, facts, scope, {
@@ -115,10 +107,73 @@ async function wordsOf({ index, languages, query, author }: Search): Promise<Wor
   return { all, loose, exact: all.join("&") === loose.join("&") ? null : all.join("&") }
 }
 
-/** Pieces of time from the newest message in the scope back. */
-async function piecesOf({ index, scope, span, now }: Search, growth: number): Promise<string[]> {
-  const start = await index.newestIn(scope, scope.participant, span.below)
-  return stretchesBack(span.from, span.below, start ?? firstIdAt(now), growth)
+/** So many messages one search looks at: of phrases fewer, as their texts are read. */
+const looksOf = (reach: WordReach, { exact }: Pick<Words, "exact">) =>
+  exact === null ? reach.looks : reach.looksForPhrases
+
+/**
+ * Where to begin: a piece is read as a whole, so the first is as long as it has to be for about as
+ * much as is wanted.
+ * @param expected matches of all times
+ */
+async function beginning({ index, reach, scope, span, now }: Search, expected: number, hasPhrases: boolean) {
+  // No message is from tomorrow, whatever the clocks of two workers say.
+  const tomorrow = firstIdAt(now + dayMs)
+  const below = compareIds(span.below, tomorrow) < 0 ? span.below : tomorrow
+  const { newest, spread } = await index.newestIn(scope, scope.participant, below)
+  const start = newest ?? firstIdAt(now)
+  const wanted = hasPhrases ? reach.looksForPhrases : 4 * span.limit
+  return { start, below, first: stretchesHolding(wanted / expected, start, spread) }
+}
+
+/**
+ * How often a page goes on where a piece had too much in it, and how much shorter the first piece is
+ * then; the last time it is the shortest there is, which is read whatever is in it, so that each
+ * page gets somewhere.
+ */
+const attempts = 4
+const shortening = 16
+const unbounded = 2 ** 31
+
+/**
+ * What matches, from the newest back. How much is in a piece PostgreSQL's statistics can only guess,
+ * so none is read that has too much in it: it is taken again in shorter ones.
+ */
+async function lookBack(
+  search: Search,
+  words: Parameters<Index["newest"]>[0],
+  places: Placed | null,
+  expected: number,
+): Promise<Found & { own: number }> {
+  const { index, reach, scope, query, span } = search
+  const hasPhrases = words.exact !== null
+  const few = hasPhrases ? reach.fewOfPhrases : reach.few
+  const looks = looksOf(reach, words)
+  const look = (pieces: readonly BoundedPiece[], found: readonly MessagePlace[], most: number) => {
+    const wanted = { ...span, pinned: query.pinned, limit: span.limit - found.length }
+    return index.newest(words, pieces, { places, hidden: scope.hidden }, wanted, most)
+  }
+  let [found, own]: [MessagePlace[], number] = [[], 0]
+  // Rare, or so they say.
+  if (expected <= few) {
+    const all = await look([{ words: null, from: span.from, below: span.below, most: 2 * few }], found, 2 * few)
+    if (all.full === null) return all
+  }
+  let { start, first, below } = await beginning(search, expected <= few ? Infinity : expected, hasPhrases)
+  for (let left = attempts; ; left--) {
+    const lengths = { first, growth: hasPhrases ? growth.phrases : growth.usual }
+    const pieces = stretchesBack({ from: span.from, below }, start, lengths).map((piece, i) => ({
+      ...piece,
+      most: left === 1 && i === 0 ? unbounded : Math.max(2 * looks, reach.looks),
+    }))
+    const seen = await look(pieces, found, looks)
+    found = [...found, ...seen.found]
+    own += seen.own
+    if (seen.full === null || left === 1 || found.length >= span.limit) return { found, edge: seen.edge, own }
+    const piece = pieces[seen.full]!
+    ;[start, below] = [piece.below, piece.below]
+    first = left === 2 ? 1 : Math.max(1, Math.floor(stretchesIn(piece) / shortening))
+  }
 }
 
 /** The places of a scope one by one; null: they are too many. */

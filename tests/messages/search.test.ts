@@ -1,5 +1,10 @@
+import { clusterConfig } from "../../cluster.config.ts"
 import { idOf, shardOf } from "../../src/domain/core/snowflake.ts"
+import { readQuery } from "../../src/domain/messages/search-query.ts"
+import { openPool, type Sql } from "../../src/storage/core/database.ts"
+import { searchSettings, searchStorage } from "../../src/storage/messages/search.ts"
 import { operator } from "../../src/process/operator/operator.ts"
+import { findMessages } from "../../src/views/search-plan.ts"
 import type { Person, Endpoint } from "../kit/person.ts"
 import { refusal } from "../kit/conformance.ts"
 import { sharedServer } from "../kit/seeds.ts"
@@ -483,18 +488,115 @@ test("page by page, every hit comes once and nobody else's, whichever way it is 
     [pieces, "%%", 100],
     [pieces, "q", 7],
     [pieces, "ypq", 7],
+    [pieces, "korb", 100],
     [whole, "y", 7],
   ] as const) {
     const pages = await pagesOf(lin, place!, channel.id, content, limit)
     expect([content, pages.flat()]).toEqual([content, holding(content, everything).map(({ id }) => id)])
     for (const page of pages) expect(page.length).toBeLessThanOrEqual(limit)
-    if (place === pieces && content.length < 3) expect(pages.length).toBeGreaterThan(1)
+    // Too short for the index of three characters each, or too frequent.
+    if (place === pieces && content !== "ypq") expect(pages.length).toBeGreaterThan(1)
   }
   expect(await lin.on(pieces!).searchChannel({ channel_id: ajar.id, content: "zz" })).toEqual([])
   for (const cursor of ["x", "", Buffer.from("0").toString("base64url")])
     expect(await refusal(lin.on(pieces!).searchChannel({ channel_id: ajar.id, content: "zz", cursor }))).toBe(
       "invalid_cursor",
     )
+})
+
+test("a word of which PostgreSQL's statistics know nothing yet is found page by page, by bounded steps", async ({
+  cluster,
+}) => {
+  const words = { few: 10, fewOfPhrases: 10, looks: 12, looksForPhrases: 12 }
+  const ways = [
+    { ...words, fewPlaces: 100 },
+    { ...words, fewPlaces: 0, strangers: 1_000 },
+  ].map(words => ({ steady: true, unbalanced: true, topology: { search: { gatherForMs: 5, words } } }))
+  const places = await Promise.all(ways.map(async way => (await cluster.boot(1, way))[0]!))
+  await cluster.balanced()
+  const { ada, server, channel } = await cluster.seed(sharedServer)
+  let ms = january
+  const plant = async (content: string, count: number, everyMs: number, channelId = channel.id) => {
+    const ids = Array.from({ length: count }, (_, sequence) =>
+      idOf(shardOf(server.id), { ms: (ms += everyMs), sequence }),
+    )
+    await cluster.sql`
+      INSERT INTO messages (id, channel_id, server_id, author_id, content)
+      SELECT id, ${channelId}, ${server.id}, ${ada.id}, ${content} FROM unnest(${ids}::bigint[]) AS id`
+    await operator(["search", "rebuild"], { DATABASE_URL: cluster.databaseUrl })
+    return ids.toReversed()
+  }
+  await plant("usual words", 120, dayMs)
+  await cluster.sql`ANALYZE message_search`
+  // Some in the same moment, some hours apart.
+  const sudden = [...(await plant("sudden words", 60, 10)), ...(await plant("sudden words", 60, dayMs / 4))].toSorted(
+    (a, b) => Number(BigInt(b) - BigInt(a)),
+  )
+  for (const place of places)
+    for (const query of ["sudden", '"sudden words"']) {
+      const found: string[] = []
+      let pages = 0
+      let cursor: string | null = null
+      do {
+        const asked: object = { limit: "100", ...(cursor !== null && { cursor }) }
+        const page = await ada.on(place).searchMessages({ query, ...asked })
+        found.push(...page.results.map(({ id }) => id))
+        cursor = page.next_cursor
+      } while (cursor !== null && ++pages < 100)
+      expect([query, found]).toEqual([query, sudden])
+      // All at once would be two pages.
+      expect(pages).toBeGreaterThan(3)
+    }
+
+  const elsewhere = await ada.on(places[0]!).createChannel({ server_id: server.id, name: "elsewhere" })
+  const few = await plant("sudden words", 3, 10, elsewhere.id)
+  const pool = { ...clusterConfig.storage, url: cluster.databaseUrl, connections: 1, name: "test" }
+  const sql = openPool({ ...pool, settings: searchSettings })
+  try {
+    await sql.begin(async transaction => {
+      const index = searchStorage(transaction as unknown as Sql)
+      const rowsRead = async () => {
+        const [row] = await transaction<{ rows: number }[]>`
+          SELECT pg_stat_get_xact_tuples_fetched('message_search'::regclass)::int AS rows`
+        return row!.rows
+      }
+      const [from, below] = ["0", "9223372036854775807"]
+      const middle = sudden[80]!
+      const step = async (most: number) => {
+        const pieces = [
+          { words: null, from: middle, below, most: 1_000 },
+          { words: null, from, below: middle, most },
+        ]
+        const { found, edge, full } = await index.newest(
+          { words: ["'sudden'", `':c${BigInt(channel.id).toString(36)}'`], exact: null },
+          pieces,
+          { places: null, hidden: [] },
+          { from, below, pinned: null, limit: 200 },
+          1_000,
+        )
+        return { found: found.length, edge, full }
+      }
+      expect(await step(39)).toEqual({ found: 120, edge: null, full: null })
+      expect(await step(38)).toEqual({ found: 81, edge: middle, full: 1 })
+
+      // What stands elsewhere is not read, however rare the word.
+      const before = await rowsRead()
+      const { found } = await findMessages({
+        index,
+        reach: clusterConfig.search.words,
+        languages: [],
+        scope: { homes: [], hidden: [], channels: [elsewhere.id], participant: null },
+        query: readQuery("sudden", Date.now()),
+        author: undefined,
+        span: { from, below, limit: 26 },
+        now: Date.now(),
+      })
+      expect(found.map(({ message_id }) => message_id)).toEqual(few)
+      expect((await rowsRead()) - before).toBe(few.length)
+    })
+  } finally {
+    await sql.end()
+  }
 })
 
 test("a user who searches more than they may keeps only themselves waiting", async ({ shared }) => {

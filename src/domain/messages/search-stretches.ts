@@ -3,7 +3,8 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 /**
  * Every message says in its words in which stretches of time it was sent: of 33 seconds, eight
  * times as long, and so on up to 99 days. So what is wanted can be taken out of the index from the
- * newest back, a piece at a time, each as long as all before it, or twice.
+ * newest back, a piece at a time: the first as long as about as many matches take as are wanted,
+ * each that follows as long as all before it, or twice.
  */
 const shortest = 37n
 const levels = 7
@@ -25,47 +26,103 @@ export const stretchesOf = (id: Snowflake): readonly string[] => {
   return last.stretches
 }
 
-/** @returns the longest stretch that begins or ends at a place and is no longer than so much */
-function levelAt(place: number, most: number): number {
+/** Ids from `from` on and below `below`; `words` matches them, and at its ends some others. */
+export interface Piece {
+  /** As PostgreSQL reads a `tsquery`. */
+  readonly words: string
+  readonly from: Snowflake
+  readonly below: Snowflake
+}
+
+/** How many of the shortest stretches a piece is long. */
+export const stretchesIn = ({ from, below }: Pick<Piece, "from" | "below">): number =>
+  Number((BigInt(below) - BigInt(from)) >> shortest)
+
+/** A quarter of a length at most: a piece is made of few stretches, and they reach little beyond it. */
+function levelWithin(length: number): number {
   let level = 0
-  while (level + 1 < levels && place % lengthOf(level + 1) === 0 && lengthOf(level + 1) <= most) level++
+  while (level + 1 < levels && 4 * lengthOf(level + 1) <= length) level++
   return level
 }
 
-/**
- * Ids from `from` on and below `below`, the newest first, each piece as PostgreSQL reads a
- * `tsquery`. The pieces have more in them at both ends. @param newest the newest message that may
- * be found: what is later, if there is such, is one piece @param growth how long a piece is, in all
- * before it
- */
-export function stretchesBack(from: Snowflake, below: Snowflake, newest: Snowflake, growth: number): string[] {
-  const pieces: string[] = []
-  if (BigInt(below) <= BigInt(from)) return pieces
-  const first = unitOf(BigInt(from))
-  let end = unitOf(BigInt(below) - 1n) + 1
-  const present = Math.max(first, unitOf(BigInt(newest)) + 1)
-  if (end > present) {
-    const later: string[] = []
-    for (let place = present; place < end;) {
-      const level = levelAt(place, end - place)
-      later.push(`'${stretchAt(level, place)}'`)
-      place += lengthOf(level)
-    }
-    pieces.push(`(${later.join("|")})`)
-    end = present
+function covering(first: number, end: number): string {
+  const level = levelWithin(end - first)
+  const length = lengthOf(level)
+  const cells: string[] = []
+  for (let at = Math.floor(first / length) * length; at < end; at += length) cells.push(`'${stretchAt(level, at)}'`)
+  return `(${cells.join("|")})`
+}
+
+/** Nothing before the first: where the end is far away, that would be all there is. */
+function exactly(first: number, end: number): string {
+  const cells: string[] = []
+  for (let at = first; at < end;) {
+    let level = 0
+    while (level + 1 < levels && at % lengthOf(level + 1) === 0 && at + lengthOf(level + 1) <= end) level++
+    cells.push(`'${stretchAt(level, at)}'`)
+    at += lengthOf(level)
   }
-  for (let passed = 0; end > first;) {
-    const most = Math.max(1, growth * passed)
-    const cells: string[] = []
-    for (let left = most; end > first && left > 0;) {
-      const level = levelAt(end, Math.min(end - first, left))
-      const length = lengthOf(level)
-      end -= length
-      left -= length
-      passed += length
-      cells.push(`'${stretchAt(level, end)}'`)
-    }
-    pieces.push(`(${cells.join("|")})`)
+  return `(${cells.join("|")})`
+}
+
+const startOf = (unit: number): bigint => BigInt(unit) << shortest
+
+/**
+ * Ids from `from` on and below `below` in pieces, the newest first. The first one is so many
+ * stretches long, each that follows `growth` times as long as all before it.
+ * @param newest the newest message that may be found: what is later, if there is such, is one piece
+ */
+export function stretchesBack(
+  { from, below }: { readonly from: Snowflake; readonly below: Snowflake },
+  newest: Snowflake,
+  { first, growth }: { readonly first: number; readonly growth: number },
+): Piece[] {
+  const pieces: Piece[] = []
+  const least = BigInt(from)
+  const leastUnit = unitOf(least)
+  let end = BigInt(below)
+  const takeFrom = (unit: number, words: string) => {
+    const start = startOf(unit) > least ? startOf(unit) : least
+    pieces.push({ words, from: String(start), below: String(end) })
+    end = start
+  }
+  const present = Math.max(leastUnit, unitOf(BigInt(newest)) + 1)
+  if (end > least && end > startOf(present)) takeFrom(present, exactly(present, unitOf(end - 1n) + 1))
+  for (let length = first, passed = 0; end > least; length = growth * passed) {
+    const endUnit = unitOf(end - 1n) + 1
+    const cell = lengthOf(levelWithin(length))
+    const unit = Math.max(leastUnit, Math.floor((endUnit - length) / cell) * cell)
+    passed += endUnit - unit
+    takeFrom(unit, covering(unit, endUnit))
   }
   return pieces
+}
+
+/**
+ * How many of the shortest stretches before a message hold about a share of all messages; 1 where
+ * that is not known. @param spread ids between which there are equally many messages each
+ */
+export function stretchesHolding(share: number, before: Snowflake, spread: readonly Snowflake[]): number {
+  const bounds = spread.map(Number)
+  const buckets = bounds.length - 1
+  if (buckets < 1) return 1
+  const start = Number(before)
+  const last = bounds[buckets]!
+  const wanted = share * buckets
+  // What came since is as dense as what came last.
+  let left = wanted * (last - bounds[buckets - 1]!)
+  if (start <= last) {
+    const at = Math.min(
+      buckets - 1,
+      Math.max(
+        0,
+        bounds.findLastIndex(bound => bound <= start),
+      ),
+    )
+    const ahead = bounds[at + 1]!
+    const place = at + Math.max(0, (start - bounds[at]!) / Math.max(1, ahead - bounds[at]!)) - wanted
+    const under = Math.min(buckets - 1, Math.max(0, Math.floor(place)))
+    left = start - (bounds[under]! + Math.max(0, place - under) * (bounds[under + 1]! - bounds[under]!))
+  }
+  return Math.max(1, Math.round(left / 2 ** Number(shortest)))
 }

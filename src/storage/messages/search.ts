@@ -1,5 +1,6 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
+import type { Piece } from "../../domain/messages/search-stretches.ts"
 import type { Override } from "../../domain/core/overrides.ts"
 import { grantsOf, type AccessRules } from "../../domain/core/permissions.ts"
 import type { Permission } from "../../contract/core/permissions.ts"
@@ -85,6 +86,13 @@ const stands = (sql: Sql, pinned: boolean | null, and = sql``): Statement => sql
  */
 const each = (sql: Sql, words: readonly string[]): Statement =>
   words.reduce((before, part) => sql`${before} AND words @@ ${part}::text::tsquery`, sql`true`)
+
+/** Messages of a stretch of time; null: of all times, by the other words alone. */
+export interface BoundedPiece extends Omit<Piece, "words"> {
+  readonly words: Piece["words"] | null
+  /** No more of what matches is read. */
+  readonly most: number
+}
 
 /** How many conversations of a user are checked for their newest message. */
 const latest = 100
@@ -224,23 +232,25 @@ const placeReads = (sql: Sql) => ({
 
   /**
    * About the newest message below an id in some places and a participant's latest conversations:
-   * where it makes sense to begin.
+   * where it makes sense to begin. `spread`: ids between which all messages are equally many, by
+   * PostgreSQL's statistics; none, where it has none yet.
    */
   async newestIn(
     { homes, channels }: Pick<Places, "homes" | "channels">,
     participant: Snowflake | null,
     below: Snowflake,
-  ): Promise<Snowflake | null> {
+  ): Promise<{ newest: Snowflake | null; spread: Snowflake[] }> {
     const last = (column: "home_id" | "channel_id") => sql`
       SELECT message_id FROM message_search WHERE ${sql(column)} = place AND message_id < ${below} ORDER BY message_id DESC LIMIT 1`
-    const [row] = await sql<{ newest: Snowflake | null }[]>`
-      SELECT max(message_id)::text AS newest FROM (
+    const [row] = await sql<{ newest: Snowflake | null; spread: string | null }[]>`
+      SELECT max(message_id)::text AS newest, (SELECT histogram_bounds::text FROM pg_stats
+        WHERE schemaname = current_schema() AND tablename = 'message_search' AND attname = 'message_id') AS spread FROM (
         SELECT s.message_id FROM unnest(${[...homes]}::bigint[]) AS place, LATERAL (${last("home_id")}) AS s
         UNION ALL SELECT s.message_id FROM unnest(${[...channels]}::bigint[]) AS place, LATERAL (${last("channel_id")}) AS s
         UNION ALL SELECT s.message_id FROM (
           SELECT id AS place FROM direct_channels WHERE user_id = ${participant}::bigint OR other_id = ${participant}::bigint ORDER BY id DESC LIMIT ${latest}
         ) AS direct, LATERAL (${last("home_id")}) AS s) AS ends`
-    return row!.newest
+    return { newest: row!.newest, spread: row!.spread === null ? [] : row!.spread.slice(1, -1).split(",") }
   },
 })
 
@@ -262,55 +272,53 @@ const wordReads = (sql: Sql) => ({
   /**
    * What matches, from the newest back, through the index of words. `pieces` are taken one after
    * the other, and only until enough is found or so much looked at: the statement is carried out as
-   * it is read. @param words as PostgreSQL reads a `tsquery`, each of which has to match @param
-   * pieces the same, each of a stretch of time before the last one's; null: at any time @param
-   * exact what beside them has to be so of a message's words; null: nothing @param places null: the
-   * words say where @returns `own`: how many of what was looked at stood in the places
+   * it is read. Of a piece that has more than its `most` nothing is found.
+   * @param words as PostgreSQL reads a `tsquery`, each of which has to match
+   * @param exact what beside them has to be so of a message's words; null: nothing
+   * @param places null: the words say where
+   * @returns `own`: how many of what was looked at stood in the places; `full`: the first piece with too much
    */
   async newest(
-    { words, pieces, exact }: { words: readonly string[]; pieces: readonly string[] | null; exact: string | null },
-    {
-      places,
-      hidden,
-    }: {
-      places: Placed | null
-      hidden: readonly Snowflake[]
-    },
+    { words, exact }: { words: readonly string[]; exact: string | null },
+    pieces: readonly BoundedPiece[],
+    { places, hidden }: { places: Placed | null; hidden: readonly Snowflake[] },
     { from, below, pinned, limit }: Wanted,
     looks: number,
-  ): Promise<Found & { own: number }> {
-    // Of what is wanted only, and as far as it is looked at: a text is read for it.
-    const holds = (words: string, tid: Statement) =>
-      sql`(SELECT w.words @@ ${words}::text::tsquery FROM message_search w WHERE w.ctid = ${tid})`
+  ): Promise<Found & { own: number; full: number | null }> {
+    // A row that is read for its id has its words with it: they are compared there.
     const isHere =
       places === null
         ? sql`true`
-        : sql`(s.home_id = ANY(${[...places.homes]}::bigint[]) OR s.channel_id = ANY(${[...places.channels]}::bigint[])
-            OR ${places.fact === null ? sql`false` : holds(`'${places.fact}'`, sql`s.tid`)})`
-    const matches = (piece: Statement) => sql`
-      SELECT home_id, channel_id, message_id, edited_at, ctid AS tid
-      FROM message_search
-      -- The index of ids is not wanted.
-      WHERE ${each(sql, words)} ${piece} AND message_id + 0 < ${below}::bigint AND message_id + 0 >= ${from}::bigint
-      ORDER BY message_id DESC OFFSET 0`
-    const candidates =
-      pieces === null
-        ? sql`(${matches(sql``)}) AS s`
-        : sql`unnest(${[...pieces]}::text[]) AS piece, LATERAL (${matches(sql`AND words @@ piece::tsquery`)}) AS s`
-    const rows = await sql<(MessagePlace & { at: number; own: number; is_found: boolean })[]>`
-      SELECT channel_id, message_id, at, own, is_found FROM (
-        SELECT c.*, CASE WHEN c.is_here ${exact === null ? sql`` : sql`AND ${holds(exact, sql`c.tid`)}`}
-          THEN ${stands(sql, pinned, unedited(sql))} ELSE false END AS is_found
+        : sql`(home_id = ANY(${[...places.homes]}::bigint[]) OR channel_id = ANY(${[...places.channels]}::bigint[])
+            OR ${places.fact === null ? sql`false` : sql`words @@ ${`'${places.fact}'`}::text::tsquery`})`
+    const rows = await sql<
+      (MessagePlace & { at: number; own: number; is_found: boolean; is_full: boolean; place: number })[]
+    >`
+      SELECT channel_id, message_id, at, own, is_found, is_full, place FROM (
+        SELECT c.*, CASE WHEN c.is_here AND c.is_exact AND NOT c.is_full THEN ${stands(sql, pinned, unedited(sql))} ELSE false END AS is_found
         FROM (
-          SELECT s.*, row_number() OVER so_far AS at, count(*) FILTER (WHERE is_here) OVER so_far AS own
-          FROM (SELECT s.*, s.channel_id <> ALL(${[...hidden]}::bigint[]) AND ${isHere} AS is_here FROM ${candidates} OFFSET 0) AS s
+          SELECT s.*, place::int, row_number() OVER so_far AS at, count(*) FILTER (WHERE is_here AND NOT is_full) OVER so_far AS own
+          FROM unnest(${pieces.map(({ words }) => words ?? "")}::text[], ${column(pieces, "from")}::bigint[], ${column(pieces, "below")}::bigint[],
+            ${column(pieces, "most")}::bigint[]) WITH ORDINALITY AS piece (cells, since, ending, most, place),
+          LATERAL (
+            SELECT m.*, count(*) OVER () > most AS is_full FROM (
+              SELECT home_id, channel_id, message_id, edited_at, channel_id <> ALL(${[...hidden]}::bigint[]) AND ${isHere} AS is_here,
+                ${exact === null ? sql`true` : sql`words @@ ${exact}::text::tsquery`} AS is_exact
+              FROM message_search
+              WHERE ${each(sql, words)} ${pieces[0]?.words === null ? sql`` : sql`AND words @@ cells::tsquery`}
+                -- The index of ids is not wanted.
+                AND message_id + 0 < least(ending, ${below}::bigint) AND message_id + 0 >= greatest(since, ${from}::bigint)
+              LIMIT most + 1) AS m
+            ORDER BY message_id DESC OFFSET 0) AS s
           WINDOW so_far AS (ROWS UNBOUNDED PRECEDING)
           LIMIT ${looks}) AS c
         OFFSET 0) AS seen
-      WHERE is_found OR at = ${looks} LIMIT ${limit}`
+      WHERE is_found OR is_full OR at = ${looks} LIMIT ${limit}`
+    const full = rows.find(row => row.is_full)?.place ?? null
     const found = rows.filter(row => row.is_found)
     const last = rows.at(-1)
-    return { found, edge: last?.at === looks ? last.message_id : null, own: last?.own ?? 0 }
+    if (full !== null) return { found, edge: pieces[full - 1]!.below, own: last!.own, full: full - 1 }
+    return { found, edge: last?.at === looks ? last.message_id : null, own: last?.own ?? 0, full: null }
   },
 
   /**
@@ -377,14 +385,22 @@ const textReads = (sql: Sql) => ({
     return { found: row!.found, edge: String(row!.edge) }
   },
 
-  /** The same through the index of three characters each. */
-  async matchingTexts(channel: Snowflake, pattern: string, below: Snowflake, limit: number): Promise<Snowflake[]> {
+  /** The same through the index of three characters each; null: more than `most` texts hold the pattern. */
+  async matchingTexts(
+    channel: Snowflake,
+    pattern: string,
+    below: Snowflake,
+    { limit, most }: { limit: number; most: number },
+  ): Promise<Snowflake[] | null> {
     const like = `%${escaped(pattern)}%`
-    const rows = await sql<{ message_id: Snowflake }[]>`
-      SELECT message_id FROM (
-        SELECT message_id FROM message_search WHERE ARRAY[channel_id] @> ARRAY[${channel}::bigint] AND folded LIKE ${like} AND message_id + 0 < ${below}::bigint OFFSET 0) AS c
+    const rows = await sql<{ message_id: Snowflake; count: number }[]>`
+      SELECT message_id, count FROM (
+        SELECT message_id, (count(*) OVER ())::int AS count FROM (
+          SELECT message_id FROM message_search
+          WHERE ARRAY[channel_id] @> ARRAY[${channel}::bigint] AND folded LIKE ${like} AND message_id + 0 < ${below}::bigint LIMIT ${most + 1}) AS m OFFSET 0) AS c
       ORDER BY message_id DESC LIMIT ${limit}`
-    return rows.map(({ message_id }) => message_id)
+    const [first] = rows
+    return first && first.count > most ? null : rows.map(({ message_id }) => message_id)
   },
 })
 
