@@ -166,7 +166,7 @@ export const clusterConfig = {
       fewOfPhrases: 1_000,
       /** Messages that one page looks at otherwise, before the next one goes on; the same for phrases. */
       looks: 4_000,
-      looksForPhrases: 800,
+      looksForPhrases: 600,
       /**
        * Up to `fewPlaces` servers and channels of the caller are asked for together with the words. With more, what matches anywhere is looked
        * at first; if less than one in `strangers` of it stands where they may read, the index is asked for each place by itself.

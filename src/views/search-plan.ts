@@ -122,6 +122,8 @@ async function beginning({ index, reach, scope, span, now }: Search, expected: n
   const below = compareIds(span.below, tomorrow) < 0 ? span.below : tomorrow
   const { newest, spread } = await index.newestIn(scope, scope.participant, below)
   const start = newest ?? firstIdAt(now)
+  // Each piece is one more pass through the index. Words that stand together do so more often than
+  // the statistics of each say.
   const wanted = hasPhrases ? reach.looksForPhrases : 4 * span.limit
   return { start, below, first: stretchesHolding(wanted / expected, start, spread) }
 }
