@@ -81,19 +81,23 @@ export function stretchesBack(
   const least = BigInt(from)
   const leastUnit = unitOf(least)
   let end = BigInt(below)
-  const takeFrom = (unit: number, words: string) => {
+  /** @returns where it begins, and what is left ends */
+  const taken = (unit: number, words: string, ending: bigint): bigint => {
     const start = startOf(unit) > least ? startOf(unit) : least
-    pieces.push({ words, from: String(start), below: String(end) })
-    end = start
+    pieces.push({ words, from: String(start), below: String(ending) })
+    return start
   }
   const present = Math.max(leastUnit, unitOf(BigInt(newest)) + 1)
-  if (end > least && end > startOf(present)) takeFrom(present, exactly(present, unitOf(end - 1n) + 1))
-  for (let length = first, passed = 0; end > least; length = growth * passed) {
+  if (end > least && end > startOf(present)) end = taken(present, exactly(present, unitOf(end - 1n) + 1), end)
+  let length = first
+  let passed = 0
+  while (end > least) {
     const endUnit = unitOf(end - 1n) + 1
     const cell = lengthOf(levelWithin(length))
     const unit = Math.max(leastUnit, Math.floor((endUnit - length) / cell) * cell)
+    end = taken(unit, covering(unit, endUnit), end)
     passed += endUnit - unit
-    takeFrom(unit, covering(unit, endUnit))
+    length = growth * passed
   }
   return pieces
 }
