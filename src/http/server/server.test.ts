@@ -200,7 +200,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
       limits: {
         body: { maxBytes: 4096, maxDepth: 32, maxValues: 1_000, timeoutMs: 300 },
         uploads: { maxBytes: 4_194_304, maxBytesPerUser: 4_194_304, timeoutMs: 1_000 },
-        streams: { maxBytes: 4_194_304, maxConcurrent: 10, maxPerUser: 3, minBytesPerSecond: 32_768 },
+        streams: { maxBytes: 4_194_304, bufferBytes: 4_194_304, maxConcurrent: 10, maxPerUser: 3, minBytesPerSecond: 32_768 },
         downloads: { maxBytes: 20_000_000, maxBytesPerAddress: 20_000_000, timeoutMs: 1_000 },
         pages: { requestsPerMinute: enabled ? 5 : Infinity },
         connections: { requestsPerAddress: 20 },
