@@ -19,7 +19,7 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 export interface OpenFile {
   /** Of the whole file. */
   readonly size: number
-  /** So many bytes from there, fewer only at the end. */
+  /** So many bytes from there, fewer only at the end: as they are until the next read, which may take their place. */
   read(from: number, length: number): Promise<Buffer<ArrayBuffer>>
   close(): Promise<void>
 }
@@ -140,10 +140,13 @@ export function openLocalBlobs(folder: string): Blobs {
       if (!file) return undefined
       try {
         const { size } = await file.stat()
+        // Memory that was used before costs a fraction of new memory, which the system has to clear first.
+        let buffer = Buffer.alloc(0)
         return {
           size,
           async read(from, length) {
-            const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(length), 0, length, from)
+            if (buffer.length < length) buffer = Buffer.allocUnsafeSlow(length)
+            const { bytesRead } = await file.read(buffer, 0, length, from)
             return buffer.subarray(0, bytesRead)
           },
           close: () => file.close(),
