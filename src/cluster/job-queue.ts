@@ -10,8 +10,8 @@ import { backoffMs } from "../std/backoff.ts"
  */
 export const jobQueueNames = ["jobs", "pictures"] as const
 export type JobQueueName = (typeof jobQueueNames)[number]
-const pictureJobs: ReadonlySet<string> = new Set<JobName>(["encodePicture", "makeThumbnails"])
-const backgroundJob: JobName = "makeThumbnails"
+const pictureJobs: ReadonlySet<string> = new Set<JobName>(["encodePicture", "hashPicture", "makeThumbnails"])
+const awaitedJob: JobName = "encodePicture"
 const queueOf = (job: string): JobQueueName => (pictureJobs.has(job) ? "pictures" : "jobs")
 export const jobPrefix = (prefix: string) => `${prefix}{jobs}`
 
@@ -46,8 +46,8 @@ export function openJobQueue(connection: Redis, prefix: string, now: () => numbe
         // BullMQ keeps ":" for itself.
         jobId: key.replaceAll(":", "-"),
         delay,
-        // Nobody waits for these: what somebody waits for goes before them.
-        ...(job === backgroundJob && { priority: 1 }),
+        // What a request waits for goes before what nobody waits for.
+        ...(queueOf(job) === "pictures" && job !== awaitedJob && { priority: 1 }),
         // A day of tries, so that an outage at night does not end in jobs that somebody has to look after.
         attempts: 300,
         backoff: { type: "jobRetryDelay" },

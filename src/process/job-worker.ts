@@ -15,11 +15,11 @@ import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { homeReplicationId } from "../cluster/replication.ts"
 import { openBlobs } from "../storage/core/open-blobs.ts"
-import { createPerceptualHashing } from "../integrations/perceptual-hashing.ts"
 import { OutlineLoads } from "../storage/communities/outline-loads.ts"
 import { unixSocketsIn } from "../cluster/unix-sockets.ts"
 import { openStorage } from "../storage/storage.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
+import { FairPlaces } from "../std/fair-places.ts"
 import { consumeJobs } from "../workers/consumer.ts"
 import { SearchIndex } from "../workers/search-index.ts"
 import { createMailer } from "../workers/mail.ts"
@@ -57,6 +57,10 @@ const maxOutlineLoads = 2
 
 /** Most jobs wait for actors and statements, not for this process's CPU. */
 const maxConcurrentJobs = 32
+
+/** Pictures that are taken out of the queue so that users have turns among them, and those of one user. */
+const maxPicturesTaken = 256
+const maxPicturesOfOne = 64
 
 function thumbnailBudget({ policy }: Config) {
   const { requests, seconds, burst } = policy.rate_limits.routes.get("THUMBNAIL_GEN")!
@@ -115,13 +119,13 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     storage,
     presences: new PresenceLookup({ ...cluster, timing: topology.presence, clock }),
     massNotifications: new Set<string>(),
-    perceptualHash: createPerceptualHashing(),
     assemblies: new Set<string>(),
     outlines: new OutlineLoads({ source: storage.servers, maxConcurrent: maxOutlineLoads, clock }),
     blobs,
     mailer,
     pictures: {
       ...createPictures(),
+      places: new FairPlaces(topology.pictures.maxConcurrent, maxPicturesOfOne),
       count: (use: string, outcome: string) => metrics.pictures.encoded.of(use, outcome).inc(),
       spend: (user: string, amount: number) =>
         budgets.spend([`user:${user}`], [{ name: "thumbnails", amount, budget: thumbnailBudget(config) }]),
@@ -132,7 +136,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
   }
   const consumers = [
     { queue: "jobs", concurrency: maxConcurrentJobs } as const,
-    { queue: "pictures", concurrency: topology.pictures.maxConcurrent } as const,
+    { queue: "pictures", concurrency: maxPicturesTaken } as const,
   ].map(queue => consumeJobs({ ...queue, connection: taking, prefix: redisPrefix, tools, log, metrics, trouble }))
   const searchRows = storage.openSearchIndex()
   const searchIndex = new SearchIndex({

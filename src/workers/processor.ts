@@ -5,6 +5,7 @@ import type { Snowflake } from "../contract/core/fields.ts"
 import { Failure } from "../contract/core/errors.ts"
 import type { JobName, jobs } from "../contract/core/jobs.ts"
 import type { Blobs } from "../storage/core/blobs.ts"
+import type { FairPlaces } from "../std/fair-places.ts"
 import type { OutlineLoads, OutlineSource } from "../storage/communities/outline-loads.ts"
 import type { Storage } from "../storage/storage.ts"
 import type { EncodedPicture, PictureRefusal } from "../domain/core/pictures.ts"
@@ -13,9 +14,14 @@ import type { PictureUse } from "../contract/core/jobs.ts"
 import type { PictureFacts, ThumbnailSide } from "../domain/messages/attachments.ts"
 import type { Mailer } from "./mail.ts"
 
-/** What can be made of a picture. */
-export interface Thumbnails extends PictureFacts {
+/** What can be made of a picture, and what it looks like. */
+export interface Looks extends PictureFacts {
   readonly images: ReadonlyMap<ThumbnailSide, Uint8Array>
+  /**
+   * In 16 hex digits: of pictures that look alike they differ in few bits. Empty for what looks like
+   * nothing.
+   */
+  readonly phash: string
 }
 
 /** Decodes pictures and encodes them again, outside of this process's event loop. */
@@ -25,10 +31,12 @@ export interface PictureEncoder {
     use: PictureUse,
   ): Promise<(EncodedPicture & { readonly bytes: Uint8Array }) | { readonly refusal: PictureRefusal }>
   /** Undefined: it is no picture, or too large. */
-  thumbnailsOf(bytes: Uint8Array): Promise<Thumbnails | undefined>
+  lookAt(bytes: Uint8Array): Promise<Looks | undefined>
 }
 
 export interface PictureTools extends PictureEncoder {
+  /** Whoever decodes a picture has one of these; the holder is whose picture it is. */
+  readonly places: FairPlaces
   /** Counts what became of a picture, by what it is for. */
   count(use: PictureUse | "thumbnail", outcome: "encoded" | PictureRefusal): void
   /** Takes so many from what may be made for a user; fails with `rate_limited`. */
@@ -76,11 +84,6 @@ export interface JobTools {
   /** Servers of which a job of this process is notifying many members. */
   readonly massNotifications: Set<Snowflake>
   readonly blobs: Blobs
-  /**
-   * What a picture looks like, in 16 hex digits: of pictures that look alike they differ in few bits.
-   * Empty for what is no picture, or looks like nothing.
-   */
-  readonly perceptualHash: (read: () => Promise<Buffer | undefined>) => Promise<string>
   /** Upload sessions whose chunks a job of this process is putting together. */
   readonly assemblies: Set<string>
   readonly mailer: Mailer

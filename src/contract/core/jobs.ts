@@ -125,6 +125,8 @@ export const encodePicture = defineJob({
     source: z.string(),
     folder: z.string(),
     use: z.enum(pictureUses),
+    /** Whose turn it is to have one encoded; absent from what a version before has asked for. */
+    user_id: Snowflake.optional(),
     /** The worker that waits, under which id, and until when in Unix milliseconds. */
     asker: z.string(),
     request: z.string(),
@@ -146,8 +148,14 @@ export const assembleUpload = defineJob({
 
 export const hashPicture = defineJob({
   name: "hashPicture",
-  summary: "Compute the perceptual hash of an uploaded picture and compare it with the blocked ones",
-  data: z.object({ hash: z.string() }),
+  summary:
+    "Compute the perceptual hash of an uploaded picture, compare it with the blocked ones, and make its thumbnails",
+  data: z.object({
+    hash: z.string(),
+    /** The upload that gets thumbnails, and whose it is; absent: it gets none. */
+    file: z.string().optional(),
+    user_id: Snowflake.optional(),
+  }),
 })
 
 export const jobs = {

@@ -85,7 +85,7 @@ function createKeep(http: AttachmentNeeds) {
       if (kept === undefined) throw unavailable("the upload took too long")
       if (kept !== blob) await deleteUnused(http, [key])
       else if (missing !== undefined) await deleteUnused(http, [uploadFile(missing)])
-      if (isPicture) addLater(hashPicture.at({ hash }, { key: `hash:${hash}` }))
+      if (isPicture) addLater(hashPicture.at({ hash, file, user_id }, { key: `hash:${hash}` }))
       return row
     } catch (error) {
       if (!isStored && isUnanswered(error)) await leaveToSweep(http, key)

@@ -74,7 +74,7 @@ export async function withFile<T>(
 export async function withPicture<T>(
   http: PictureNeeds,
   folder: string,
-  { bytes, use }: { bytes: Uint8Array; use: PictureUse },
+  { bytes, use, user_id }: { bytes: Uint8Array; use: PictureUse; user_id: Snowflake },
   turn: (file: FileState, shown: EncodedPicture) => Promise<T>,
 ): Promise<T> {
   const { integrations, storage, clock } = http
@@ -84,7 +84,7 @@ export async function withPicture<T>(
   let picture: KeptPicture
   try {
     await integrations.blobs.put(source, bytes)
-    picture = await integrations.pictures.encode({ source, folder, use })
+    picture = await integrations.pictures.encode({ source, folder, use, user_id })
   } finally {
     await removeUnused(http, source)
   }
