@@ -1,4 +1,4 @@
-import { lookAtUpload } from "./look-at-upload.ts"
+import { lookAtUpload, mayMake } from "./look-at-upload.ts"
 import { Deferral, type Processor } from "./processor.ts"
 import type { Sweep } from "./sweep.ts"
 
@@ -12,7 +12,9 @@ const maxSwept = 20
 export const hashPicture: Processor<"hashPicture"> = async (tools, { hash, file, user_id }) => {
   const found = await tools.storage.uploadContents.unhashedOf(hash)
   if (!found) return
-  await lookAtUpload(tools, user_id ?? hash, { hash, file, ...found })
+  // Who sends very many gets their thumbnails later; the hash does not wait.
+  const mayHaveThumbnails = file !== undefined && user_id !== undefined && (await mayMake(tools, user_id, 1))
+  await lookAtUpload(tools, user_id ?? hash, { hash, ...found, file: mayHaveThumbnails ? file : undefined })
 }
 
 export const sweeps: readonly Sweep[] = [

@@ -646,7 +646,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
     files: {
       announce: unsupported("files.announce"),
-      isUnused: unsupported("files.isUnused"),
+      unusedOf: unsupported("files.unusedOf"),
       unused: unsupported("files.unused"),
       putOff: unsupported("files.putOff"),
       forget: unsupported("files.forget"),

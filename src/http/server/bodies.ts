@@ -49,6 +49,7 @@ type Content = string | Buffer | undefined
 export function createBodies(limits: BodyLimits) {
   const { uploads, streams, answerTimeoutMs } = limits
   const idleTimeoutMs = Math.min(limits.body.timeoutMs, maxBodyTimeoutMs)
+  const fileTimeoutMs = Math.max(uploads.timeoutMs, answerTimeoutMs)
   const uploadBudget = new ByteBudget(uploads.maxBytes, uploads.maxBytesPerUser)
   const streamBudget = new ByteBudget(streams.maxBytes, uploads.maxBytesPerUser)
   const inflow = new Inflow(streams.bufferBytes)
@@ -151,7 +152,7 @@ export function createBodies(limits: BodyLimits) {
     contentOf({ route }: PreparedRoute, exchange: Exchange, body: RequestBody): Content | Promise<Content> {
       // What is done to a file may take longer than other answers.
       if (route.form)
-        return awaited(exchange, body, body.bytes(), route.form.file ? uploads.timeoutMs : answerTimeoutMs)
+        return awaited(exchange, body, body.bytes(), route.form.file ? fileTimeoutMs : answerTimeoutMs)
       const text = textOf(exchange, body)
       return text instanceof Promise ? text.then(ofAnySize) : ofAnySize(text)
     },

@@ -295,13 +295,13 @@ export class Exchange {
    * Content that is read while it is sent: the next piece when the connection has taken the one
    * before. Resolves once all is sent, or never will be; rejects when a piece cannot be read, and
    * ends the connection, since its length is told already.
-   * @param sent is told how much that is
+   * @param sent is told how much that is; `turns`: as of `replyLong`
    */
   async replyPieces(
     status: number,
     contentType: string,
     { size, read }: { size: number; read: (from: number, length: number) => Promise<Uint8Array> },
-    sent: (bytes: number) => void,
+    { sent, turns }: { sent: (bytes: number) => void; turns: TurnBudget },
   ): Promise<void> {
     if (this.#over) return
     this.#over = true
@@ -331,6 +331,7 @@ export class Exchange {
         if (!this.#isFinished) res.close()
         throw error
       }
+      await turns.turn(next.length)
       if (this.#isFinished) return
       at += piece.length
       piece = next

@@ -9,9 +9,9 @@ export const bufferBytes = 512 * 1024
 
 /**
  * Connections that go on within about one turn of the event loop: what they bring is copied, looked at
- * and hashed in it, which takes about half a millisecond each.
+ * and hashed in it, which takes about half a millisecond each. Whatever else there is to do waits for it.
  */
-const maxPerTurn = 8
+const maxPerTurn = 4
 
 /**
  * The buffers through which files pass on their way in, and the connections that fill them. Memory that

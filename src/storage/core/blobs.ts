@@ -14,6 +14,7 @@ import {
 } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import type { Snowflake } from "../../contract/core/fields.ts"
+import { FairPlaces } from "../../std/fair-places.ts"
 
 /** A file that is being read. The caller that opened it closes it. */
 export interface OpenFile {
@@ -108,24 +109,27 @@ export function openLocalBlobs(folder: string): Blobs {
     if (!isBlobKey(key)) throw new Error(`${JSON.stringify(key)} is no key of a file`)
     return join(folder, key)
   }
+  const places = new FairPlaces(maxSyncs, Infinity)
+  const inTurn: Syncs = (path, sync) => places.run(path, true, sync)
 
   return {
     async put(key, bytes) {
       const path = pathOf(key)
       const whole = (file: FileHandle) => file.writeFile(bytes)
       try {
-        await write(path, whole)
+        await write(path, whole, inTurn)
       } catch (error) {
         // The folder may go with another file while this one comes.
         if (codeOf(error) !== "ENOENT") throw error
-        await write(path, whole)
+        await write(path, whole, inTurn)
       }
     },
 
     async putPieces(key, pieces) {
       const path = pathOf(key)
       try {
-        await write(path, file => writePieces(file, pieces))
+        const syncPart = (file: FileHandle) => () => inTurn(path, () => file.datasync())
+        await write(path, file => writePieces(file, pieces, syncPart(file)), inTurn)
       } catch (error) {
         await unlink(unfinished(path)).catch(() => {})
         throw error
@@ -205,29 +209,36 @@ async function* filesBelow(folder: string, path: string): AsyncGenerator<StoredF
 const unfinished = (path: string) => `${path}.part`
 
 /**
- * So many bytes are written to the disk at a time, so that the end of a long file waits for no
- * more.
+ * So many bytes of a file are written to the disk at a time, and of so few files at once: who else
+ * writes to it, as PostgreSQL may, waits for no more.
  */
-const syncEveryBytes = 32 * 1024 * 1024
+const syncEveryBytes = 8 * 1024 * 1024
+const maxSyncs = 2
 
-async function writePieces(file: FileHandle, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+type Syncs = (path: string, sync: () => Promise<void>) => Promise<void>
+
+async function writePieces(
+  file: FileHandle,
+  pieces: AsyncIterable<Uint8Array>,
+  syncPart: () => Promise<void>,
+): Promise<void> {
   let unsynced = 0
   for await (const piece of pieces) {
     for (let at = 0; at < piece.length;) at += (await file.write(piece, at)).bytesWritten
     unsynced += piece.length
     if (unsynced < syncEveryBytes) continue
-    await file.datasync()
+    await syncPart()
     unsynced = 0
   }
 }
 
 /** Whole or not at all under its name, whatever ends in between. */
-async function write(path: string, fill: (file: FileHandle) => Promise<void>): Promise<void> {
+async function write(path: string, fill: (file: FileHandle) => Promise<void>, inTurn: Syncs): Promise<void> {
   const made = await mkdir(dirname(path), { recursive: true })
   const file = await open(unfinished(path), "w", 0o640)
   try {
     await fill(file)
-    await file.sync()
+    await inTurn(path, () => file.sync())
   } finally {
     await file.close()
   }
