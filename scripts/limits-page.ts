@@ -252,7 +252,9 @@ const boundNotes: DeepNotes<Bounds> = {
     uploads: {
       maxBytes: cut("bytes in memory of a worker", uploadsRefused),
       maxBytesPerUser: cut("bytes of one user in memory of a worker", uploadsRefused),
-      timeoutMs: timeout("a form that is not complete is refused: `request_timeout`; so is one whose file was not kept in it: `unavailable`"),
+      timeoutMs: timeout(
+        "a form that is not complete is refused: `request_timeout`; so is one whose file was not kept in it: `unavailable`",
+      ),
     },
     streams: {
       maxBytes: cut("bytes in memory of a worker of which it is not known yet whose they are", uploadsRefused),

@@ -42,12 +42,7 @@ export class PictureRequests {
   }
 
   /** @param picture `source`: what its bytes are kept under; `folder`: below what the result is. */
-  async encode(picture: {
-    source: string
-    folder: string
-    use: PictureUse
-    user_id: Snowflake
-  }): Promise<KeptPicture> {
+  async encode(picture: { source: string; folder: string; use: PictureUse; user_id: Snowflake }): Promise<KeptPicture> {
     const { bus, jobs, self, clock, maxWaiting, maxWaitingPerUser, withinMs, metrics } = this.#options
     const { user_id } = picture
     const ofUser = this.#ofUsers.get(user_id) ?? 0

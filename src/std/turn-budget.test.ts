@@ -39,7 +39,11 @@ test("tasks that add themselves again take turns, and each turn is bounded", asy
 test("whoever waits for budget has it in order, as much in each turn as there is", async () => {
   const budget = new TurnBudget(10)
   const done: number[] = []
-  for (let i = 0; i < 5; i++) budget.turn(6).then(() => done.push(i), () => {})
+  for (let i = 0; i < 5; i++)
+    budget.turn(6).then(
+      () => done.push(i),
+      () => {},
+    )
   await Promise.resolve().then(() => {})
   await setImmediate()
   expect(done.slice(0, 2)).toEqual([0, 1])

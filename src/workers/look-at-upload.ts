@@ -25,7 +25,8 @@ export async function lookAtUpload(tools: JobTools, holder: string, { hash, blob
   const { storage, pictures, blobs } = tools
   await inTurn(tools, holder, async () => {
     const isUnhashed = (await storage.uploadContents.unhashedOf(hash)) !== undefined
-    const lacks = file !== undefined && size <= limits.thumbnailBytes && !(await storage.thumbnails.find([file])).has(file)
+    const lacks =
+      file !== undefined && size <= limits.thumbnailBytes && !(await storage.thumbnails.find([file])).has(file)
     if (!isUnhashed && !lacks) return
     const bytes = await blobs.get(uploadFile(blob))
     const looks = bytes && (await pictures.lookAt(bytes))

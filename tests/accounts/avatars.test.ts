@@ -154,7 +154,9 @@ test("what is no picture, is damaged or is a bomb is refused with its reason, an
   await rest.deleteAvatar({})
 })
 
-test("one user's pictures take one place of a job worker, however many they send; another's is next", async ({ shared }) => {
+test("one user's pictures take one place of a job worker, however many they send; another's is next", async ({
+  shared,
+}) => {
   const [ada, lin] = [await shared.person("ada"), await shared.person("lin")]
   const heavy = fileOf(await movingNoise(250, 40), "heavy.gif", "image/gif")
   const done: string[] = []

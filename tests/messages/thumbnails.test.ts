@@ -128,7 +128,8 @@ test("THUMBNAIL_GEN: a picture is decoded once, when it comes; what is more than
   const post = (by: Person, ...attachments: Upload[]) => by.on(worker!).createMessage({ channel_id, attachments })
   const isHashed = async ({ hash }: Upload) =>
     (await cluster.sql`SELECT FROM upload_contents WHERE hash = ${hash} AND phash IS NOT NULL`).length === 1
-  const thumbnails = async () => (await cluster.sql`SELECT file FROM upload_thumbnails`).map(({ file }) => file as string)
+  const thumbnails = async () =>
+    (await cluster.sql`SELECT file FROM upload_thumbnails`).map(({ file }) => file as string)
   const inbox = await lin.listen(worker!)
   const update = () => inbox.next("MESSAGE_UPDATE", { timeoutMs: 30_000 })
 

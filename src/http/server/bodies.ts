@@ -151,8 +151,7 @@ export function createBodies(limits: BodyLimits) {
      */
     contentOf({ route }: PreparedRoute, exchange: Exchange, body: RequestBody): Content | Promise<Content> {
       // What is done to a file may take longer than other answers.
-      if (route.form)
-        return awaited(exchange, body, body.bytes(), route.form.file ? fileTimeoutMs : answerTimeoutMs)
+      if (route.form) return awaited(exchange, body, body.bytes(), route.form.file ? fileTimeoutMs : answerTimeoutMs)
       const text = textOf(exchange, body)
       return text instanceof Promise ? text.then(ofAnySize) : ofAnySize(text)
     },
