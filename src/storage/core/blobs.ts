@@ -110,26 +110,30 @@ export function openLocalBlobs(folder: string): Blobs {
     return join(folder, key)
   }
   const places = new FairPlaces(maxSyncs, Infinity)
-  const inTurn: Syncs = (path, sync) => places.run(path, true, sync)
+  /** Small files go first: they are short, and somebody waits for them. */
+  const inTurn =
+    (isSmall: boolean): Syncs =>
+    (path, sync) =>
+      places.run(path, isSmall, sync)
 
   return {
     async put(key, bytes) {
       const path = pathOf(key)
       const whole = (file: FileHandle) => file.writeFile(bytes)
       try {
-        await write(path, whole, inTurn)
+        await write(path, whole, inTurn(true))
       } catch (error) {
         // The folder may go with another file while this one comes.
         if (codeOf(error) !== "ENOENT") throw error
-        await write(path, whole, inTurn)
+        await write(path, whole, inTurn(true))
       }
     },
 
     async putPieces(key, pieces) {
       const path = pathOf(key)
       try {
-        const syncPart = (file: FileHandle) => () => inTurn(path, () => file.datasync())
-        await write(path, file => writePieces(file, pieces, syncPart(file)), inTurn)
+        const later = inTurn(false)
+        await write(path, file => writePieces(file, pieces, () => later(path, () => file.datasync())), later)
       } catch (error) {
         await unlink(unfinished(path)).catch(() => {})
         throw error
