@@ -12,18 +12,18 @@ export interface Transfers {
 }
 
 setPriority(constants.priority.PRIORITY_LOW)
-let isEnding = false
+const ending = new AbortController()
 let moved = 0
 
 process.once("disconnect", () => process.exit())
 process.once("message", ({ targets, bytes }: Transfers) => {
   const lane = async (target: Target) => {
-    while (!isEnding) {
+    while (!ending.signal.aborted) {
       await fetchFile(target, await sendFile(target, bytes))
       moved += 2 * bytes
     }
   }
-  process.once("message", () => (isEnding = true))
+  process.once("message", () => ending.abort())
   Promise.all(targets.map(lane)).then(
     () => process.send!(moved, () => process.disconnect()),
     (cause: unknown) => {
