@@ -38,7 +38,7 @@ test("one holder has one place, although others are free; then it is the others'
   expect(await Promise.all(ran)).toEqual(["a1", "a2", "a3", "a4", "b1", "c1", "b2"])
 })
 
-test("what somebody waits for comes first, and what fails makes room like anything else", async () => {
+test("what somebody waits for comes first, and what fails makes way like anything else", async () => {
   const { all, begun, run, end } = scene(1)
   const ran = [run("a", "a1", false), run("a", "a2", false), run("b", "b1", false), run("b", "b2"), run("a", "a3")]
   for (const name of ["a1", "a3", "b2", "a2", "b1"]) {

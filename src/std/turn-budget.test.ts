@@ -36,7 +36,7 @@ test("tasks that add themselves again take turns, and each turn is bounded", asy
   expect(order.lastIndexOf("a") - order.lastIndexOf("b")).toBeGreaterThan(-15)
 })
 
-test("whoever waits for budget has it in order, as much in each turn as there is", async () => {
+test("those who wait for budget have it in order, as much in each turn as there is", async () => {
   const budget = new TurnBudget(10)
   const done: number[] = []
   for (let i = 0; i < 5; i++)

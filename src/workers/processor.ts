@@ -35,7 +35,7 @@ export interface PictureEncoder {
 }
 
 export interface PictureTools extends PictureEncoder {
-  /** Whoever decodes a picture has one of these; the holder is whose picture it is. */
+  /** Who decodes a picture has one of these; the holder is whose picture it is. */
   readonly places: FairPlaces
   /** Counts what became of a picture, by what it is for. */
   count(use: PictureUse | "thumbnail", outcome: "encoded" | PictureRefusal): void

@@ -37,7 +37,7 @@ export class Inflow {
     this.#maxBuffers = Math.max(1, Math.floor(maxBytes / bufferBytes))
   }
 
-  /** It takes something more once there is room. */
+  /** It takes something more once a buffer is free. */
   open(source: Source): void {
     if (this.#open.has(source)) return
     this.#waiting.add(source)

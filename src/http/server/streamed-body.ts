@@ -38,7 +38,7 @@ interface Piece {
 /**
  * A body that is read while it comes. It keeps:
  *   BODY1  Its connection waits until somebody reads it. Then it brings the next piece while the one
- *          before is looked at, if there is room for it (FLOW1).
+ *          before is looked at, if a buffer is free (FLOW1).
  *   BODY2  The response is not touched after it is answered or the client has gone.
  */
 export class StreamedBody implements Source {
@@ -147,7 +147,7 @@ export class StreamedBody implements Source {
     if (!this.settled) this.#end(fail("bad_request"))
     this.#bounds.inflow.leave(this)
     this.#drop()
-    // Whoever has the last piece may still be writing it.
+    // Who has the last piece may still be writing it.
     if (this.#handedOver?.buffer) this.#bounds.inflow.giveBack()
     this.#handedOver = undefined
     this.#giveBack()
