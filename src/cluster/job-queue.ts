@@ -19,6 +19,7 @@ export const jobPrefix = (prefix: string) => `${prefix}{jobs}`
 export interface JobQueue {
   add(job: JobRequest): Promise<void>
   waiting(): Promise<number>
+  state(): Promise<{ waiting: number; active: number; failed: number; oldestSeconds: number | null }>
   close(): Promise<void>
 }
 
@@ -58,6 +59,21 @@ export function openJobQueue(connection: Redis, prefix: string, now: () => numbe
     async waiting() {
       const counts = await Promise.all(all.flatMap(queue => [queue.getWaitingCount(), queue.getPrioritizedCount()]))
       return counts.reduce((sum, count) => sum + count, 0)
+    },
+    async state() {
+      const [counts, oldest] = await Promise.all([
+        Promise.all(all.map(queue => queue.getJobCounts("waiting", "prioritized", "active", "failed"))),
+        Promise.all(all.map(queue => queue.getJobs(["waiting", "prioritized"], 0, 0, true))),
+      ])
+      const count = (state: string) => counts.reduce((sum, each) => sum + (each[state] ?? 0), 0)
+      // A job that was to run later waits since then.
+      const dueAt = oldest.flat().flatMap(job => (job ? [job.timestamp + job.delay] : []))
+      return {
+        waiting: count("waiting") + count("prioritized"),
+        active: count("active"),
+        failed: count("failed"),
+        oldestSeconds: dueAt.length === 0 ? null : Math.max(0, (now() - Math.min(...dueAt)) / 1000),
+      }
     },
     async close() {
       await Promise.all(all.map(queue => queue.close()))

@@ -25,6 +25,8 @@ import * as notificationSettings from "./accounts/notification-settings.ts"
 import * as notifications from "./accounts/notifications.ts"
 import * as oauth from "./accounts/oauth.ts"
 import * as overrides from "./communities/overrides.ts"
+import * as operatorOverview from "./operators/overview.ts"
+import * as operatorSignIn from "./operators/sign-in.ts"
 import * as operatorTrail from "./operators/trail.ts"
 import * as polls from "./messages/polls.ts"
 import * as pins from "./messages/pins.ts"
@@ -56,6 +58,8 @@ export const resourceLimits = [pins, polls, uploadSessions, fileReports]
 
 /** The routes of the operator area, by operation id. They are no part of what users can do. */
 export const operatorRoutes = {
+  ...operatorSignIn.routes,
+  ...operatorOverview.routes,
   ...operatorTrail.routes,
 }
 export type OperatorRouteName = keyof typeof operatorRoutes

@@ -35,6 +35,8 @@ import { servers } from "./communities/servers.ts"
 import { settings } from "./accounts/settings.ts"
 import { stickers } from "./communities/stickers.ts"
 import { system } from "./service/system.ts"
+import { operatorOverview } from "./operators/overview.ts"
+import { operatorSignIn } from "./operators/sign-in.ts"
 import { trail } from "./operators/trail.ts"
 import { twoFactor } from "./accounts/two-factor.ts"
 import { uploadSessions } from "./messages/upload-sessions.ts"
@@ -84,6 +86,8 @@ const resources = [
   users,
   voice,
   webhooks,
+  operatorSignIn,
+  operatorOverview,
   trail,
 ] as const
 

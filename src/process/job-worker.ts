@@ -3,6 +3,9 @@ import { beginLineage } from "../runtime/lineage-watch.ts"
 import { joinCluster } from "../runtime/join-cluster.ts"
 import { PresenceLookup } from "../actors/social/presence-lookup.ts"
 import { LineageNotes } from "../cluster/lineage-notes.ts"
+import { FigureBoard } from "../cluster/figures.ts"
+import { figureSamples, figureSeconds } from "../domain/operators/figures.ts"
+import { FigureNotes } from "./figures.ts"
 import { openJobConnection, openJobQueue } from "../cluster/job-queue.ts"
 import { redisKeys } from "../cluster/keys.ts"
 import type { Member } from "../cluster/members.ts"
@@ -155,9 +158,22 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     queue.waiting().then(count => (waiting = count), trouble)
   }, 5_000)
 
+  const noting = new FigureNotes({
+    board: new FigureBoard({ redis: adding, keys, spans: figureSamples, spanSeconds: figureSeconds }),
+    self,
+    metrics,
+    folder: config.dataDir,
+    pings: { postgres: () => storage.placement.ping(), redis: () => adding.ping() },
+    oldestJob: async () => (await queue.state()).oldestSeconds,
+    spanSeconds: figureSeconds,
+    clock,
+    log,
+  })
+
   async function close(finish: () => Promise<void>): Promise<void> {
     ending.abort(new Error("the process ends"))
     clearInterval(counting)
+    noting.stop()
     await finish()
     await sweeping.stop()
     await searchIndex.stop()

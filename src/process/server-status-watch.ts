@@ -28,7 +28,7 @@ export class ServerStatusWatch implements ServiceView {
   #blocks: AddressBlocks
   #accessTokens: AccessTokens
   readonly #timer: Timer
-  #isLooking = false
+  #looking: Promise<void> | undefined
   #isStopped = false
   #isBlind = false
 
@@ -42,7 +42,7 @@ export class ServerStatusWatch implements ServiceView {
     this.#facts = facts
     this.#blocks = blocks
     this.#accessTokens = accessTokens
-    this.#timer = options.clock.every(options.everyMs, () => this.#lookAgain())
+    this.#timer = options.clock.every(options.everyMs, () => void this.#lookAgain())
   }
 
   /** Resolves when everything is known. */
@@ -82,19 +82,22 @@ export class ServerStatusWatch implements ServiceView {
     this.#timer.stop()
   }
 
-  /** One look at a time. */
-  #lookAgain(): void {
-    if (this.#isLooking) return
-    this.#isLooking = true
-    this.#look()
+  /** Knows what PostgreSQL has now, if that answers. */
+  async lookNow(): Promise<void> {
+    while (this.#looking) await this.#looking
+    await this.#lookAgain()
+  }
+
+  /** One look at a time. It never rejects. */
+  #lookAgain(): Promise<void> {
+    return (this.#looking ??= this.#look()
       .catch((error: unknown) => {
         if (!this.#isBlind && !this.#isStopped) this.#options.log.warn({ err: error }, "state of the service not read")
         this.#isBlind = true
       })
       .finally(() => {
-        this.#isLooking = false
-      })
-      .catch(() => {})
+        this.#looking = undefined
+      }))
   }
 
   async #look(): Promise<void> {

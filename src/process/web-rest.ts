@@ -7,6 +7,8 @@ import { wireVersion } from "../contract/service/system.ts"
 import { messageOf, shownStatus, waitFor, type ServiceView } from "../domain/service/server-status.ts"
 import type { Gateway } from "../gateway/gateway.ts"
 import { unlimitedIn } from "./connection-limits.ts"
+import type { FigureSources } from "../http/operators/overview.ts"
+import { diskOf } from "./figures.ts"
 import { createRestServer } from "../http/rest-server.ts"
 import { createClassifiers } from "../integrations/classifiers.ts"
 import { PictureRequests } from "../cluster/picture-requests.ts"
@@ -83,6 +85,7 @@ export function openRest(
         delivered: new DeliveryCounts({ storage, clock }),
         searchReach: topology.search,
       },
+      figures: figuresOf(options, parts),
       clock: () => clock.now(),
       log,
     },
@@ -105,6 +108,31 @@ export function openRest(
     },
   )
   return { server, stopDeferred: () => deferred.stop() }
+}
+
+/** What operators are told of the whole service. */
+function figuresOf({ config }: WebWorkerOptions, { connections, service, board }: WebParts): FigureSources {
+  const { admission: redis, jobs } = connections
+  return {
+    spans: after => board.spans(after, clock.now()),
+    processes: () => board.processes(clock.now()),
+    redis: async () => {
+      const startedAt = performance.now()
+      await redis.ping()
+      const latencyMs = performance.now() - startedAt
+      const facts = await redis.info("memory")
+      const fact = (name: string) => Number(new RegExp(`^${name}:(\\d+)\\r?$`, "m").exec(facts)?.[1] ?? NaN)
+      const [used, most] = [fact("used_memory"), fact("maxmemory")]
+      return {
+        latencyMs,
+        memoryBytes: Number.isNaN(used) ? null : used,
+        maxMemoryBytes: Number.isNaN(most) || most === 0 ? null : most,
+      }
+    },
+    disk: () => diskOf(config.dataDir),
+    jobs: () => jobs.state(),
+    lookAtState: () => service.lookNow(),
+  }
 }
 
 const requestsOfPictures = ({ self, topology, metrics }: WebWorkerOptions, { connections, cluster }: WebParts) =>

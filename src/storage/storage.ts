@@ -30,7 +30,11 @@ import { notificationsStorage } from "./accounts/notifications.ts"
 import { oauthStorage } from "./accounts/oauth.ts"
 import { oneTimeTokensStorage } from "./accounts/one-time-tokens.ts"
 import { operatorRequestsStorage } from "./service/operator-requests.ts"
+import { operatorFailuresStorage } from "./operators/failures.ts"
+import { operatorSignInStorage } from "./operators/sign-in.ts"
 import { operatorsStorage } from "./operators/operators.ts"
+import { operatorOverviewStorage } from "./operators/overview.ts"
+import { PoolWaits } from "./core/pool-waits.ts"
 import { operatorTrailStorage } from "./operators/trail.ts"
 import { placementStorage } from "./core/placement.ts"
 import { pollsStorage } from "./messages/polls.ts"
@@ -87,7 +91,8 @@ export function openStorage(options: StorageOptions) {
     name: `${pool.name} search`,
     settings: searchSettings,
   })
-  const observe: Observe = metrics ? observing(metrics, "read", () => true) : query => query
+  const waits = new PoolWaits(readConnections)
+  const observe: Observe = metrics ? observing(metrics, "read", () => true, waits) : query => query
   const observeLane: Observe = metrics
     ? observing(metrics, "lane", error => !(error instanceof Fenced))
     : query => query
@@ -142,7 +147,8 @@ export function openStorage(options: StorageOptions) {
     addressBlocks: asked(addressBlocksStorage(sql)),
     accessTokens: asked(accessTokensStorage(sql)),
     operatorRequests: asked(operatorRequestsStorage(sql)),
-    operators: asked(operatorsStorage(sql)),
+    operators: asked({ ...operatorsStorage(sql), ...operatorSignInStorage(sql), ...operatorFailuresStorage(sql) }),
+    operatorOverview: { ...asked(operatorOverviewStorage(sql)), waits: () => waits.figures },
     operatorTrail: asked(operatorTrailStorage(sql)),
     /** Searches have connections of their own: what takes long keeps nothing else waiting. */
     search: bounded(searchStorage(searching), searchTimeoutMs + slack, observe),

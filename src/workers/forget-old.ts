@@ -7,6 +7,7 @@ export const sweeps: readonly Sweep[] = [
   forgetting(({ tells }, _, limit) => tells.forgetOld(limit)),
   forgetting(({ oneTimeTokens }, beforeS, limit) => oneTimeTokens.forgetExpired(beforeS, limit)),
   forgetting(({ oauth }, beforeS, limit) => oauth.forgetExpired(beforeS, limit)),
+  forgetting(({ operatorTrail }, _, limit) => operatorTrail.forgetOld(limit)),
   ({ storage }) =>
     () =>
       storage.placement.forgetDead(),

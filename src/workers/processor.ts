@@ -51,6 +51,7 @@ export interface JobTools {
     | "mentions"
     | "sessions"
     | "oneTimeTokens"
+    | "operatorTrail"
     | "oauth"
     | "invites"
     | "tells"

@@ -50,6 +50,14 @@ const server = createHttpServer({
     isSignedLink: () => false,
     noteSessionUse() {},
   },
+  operators: {
+    rules: {
+      admin_ui_enabled: true,
+      admin_ui_path: "/admin",
+      admin_ui_host_restriction: true,
+      admin_ui_allowed_hosts: ["localhost"],
+    },
+  },
   limits: clusterConfig.http,
   corsAllowedOrigins: [],
   log: silentLog,

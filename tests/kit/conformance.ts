@@ -141,6 +141,7 @@ const elaborated: Partial<Record<ErrorCode, RegExp>> = {
   invalid_automod_config: /^Invalid config[^]*: [^]+$/,
   invalid_automod_action: /^(Invalid actions[^]*|actions): [^]+$/,
   weak_password: /^Weak password: it needs /,
+  operator_locked: /^Too many login attempts\. Try again in \d+ seconds\.$/,
   rate_limited: /^You are being rate limited\. Try again in \d+ s$/,
   setting_invalid: /^Invalid setting: [a-z ]+$/,
   setting_not_found: /^Setting '[^]+' not found$/,

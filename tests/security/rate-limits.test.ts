@@ -21,6 +21,7 @@ const test = testWith({
   limited: true,
   config: {
     TRUSTED_PROXIES: "127.0.0.1",
+    STARLING_ADMIN_UI_HOST_RESTRICTION: "false",
     STARLING_RATE_LIMIT_BYPASS_SECRET: bypassSecret,
     STARLING_RATE_LIMITS: JSON.stringify({
       "POST /auth/verify-email": { requests: 2, seconds: 3600 },

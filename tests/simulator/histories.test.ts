@@ -191,6 +191,7 @@ test("the simulator runs the program's own actors, lanes, cluster and gateway, a
     "embedded",
     "picture-requests",
     "unix-sockets",
+    "figures",
   ].map(name => `src/cluster/${name}.ts`)
   // The simulated database keeps what it has committed.
   outside.push("src/cluster/lineage-notes.ts")

@@ -365,6 +365,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       unblock: unsupported("addressBlocks.unblock"),
     },
     operators: unsupportedAll("operators"),
+    operatorOverview: unsupportedAll("operatorOverview"),
     operatorTrail: unsupportedAll("operatorTrail"),
     operatorRequests: {
       forceLogout: unsupported("operatorRequests.forceLogout"),

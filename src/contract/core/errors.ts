@@ -39,7 +39,18 @@ export const errors = {
   invalid_access_token: { status: 401, message: "Invalid API access token", retry: false },
 
   // Operators
+  area_not_found: { status: 404, message: "Not found", retry: false },
   operator_session_ended: { status: 401, message: "Invalid or expired token", retry: false },
+  operator_locked: { status: 429, message: "Too many login attempts", retry: true },
+  invalid_operator_id: { status: 400, message: "Invalid admin ID", retry: false },
+  invalid_operator_challenge: { status: 401, message: "Invalid or expired OTP challenge", retry: false },
+  operator_not_found: { status: 401, message: "Admin user not found", retry: false },
+  operator_otp_not_configured: { status: 401, message: "OTP not configured", retry: false },
+  invalid_operator_code: { status: 401, message: "Invalid OTP code", retry: false },
+  wrong_operator_password: { status: 400, message: "Incorrect current password", retry: false },
+  operator_otp_not_enabled: { status: 400, message: "OTP is not enabled", retry: false },
+  wrong_operator_code: { status: 400, message: "Invalid OTP or backup code", retry: false },
+  operator_otp_required: { status: 400, message: "Enable OTP before generating backup codes", retry: false },
 
   // Signing in
   email_not_verified: { status: 403, message: "Email not verified", retry: false },

@@ -115,8 +115,24 @@ const played: Record<string, object> = {
   },
   icons: { shown: async () => undefined },
   operators: {
+    find: async () => undefined,
+    findByName: async () => undefined,
+    lockedFor: async () => 0,
+    countFailure: async () => true,
+    tryChallenge: async () => false,
+    endSession: async () => undefined,
     findSession: async (digest: string) =>
       digest === hashSecret(operatorToken) ? { operator_id: "1", name: "op" } : undefined,
+  },
+  operatorOverview: {
+    connections: async () => ({ active: 1, idle: 1, total: 2, most: 100, version: "18" }),
+    oldConnections: async () => [],
+    size: async () => 1,
+    waits: () => ({ total: 0, waits: 0, waitedSeconds: 0, longestSeconds: 0 }),
+  },
+  serverStatus: {
+    look: async () => ({ state: "running", message: null, estimated_downtime_seconds: null, restart_at: null }),
+    setState: async () => {},
   },
   operatorTrail: { begin: async () => "1", end: async () => {}, page: async () => [] },
   uploadSessions: {
@@ -147,6 +163,7 @@ const policy = {
   server_name: "Starling", login_failures_allowed: 5, login_lockout_minutes: 15, two_factor_challenge_seconds: 300, alpha_registration: false,
   email_verification_required: false, mails_per_hour: 3, session_lifetime_hours: 168, token_binding: false, sessions_per_user: 10, min_client_version: "a.1.0-40", voice_enabled: true, search_enabled: true, search_languages: ["english"], cors_allowed_origins: ["https://chat.example"],
   admin_ui_enabled: true, admin_ui_path: "/admin", admin_ui_host_restriction: true, admin_ui_allowed_hosts: ["localhost"],
+  admin_ui_require_otp: true, admin_ui_max_attempts: 5, admin_ui_window_seconds: 300, admin_ui_lockout_seconds: 900,
   account_deletion_days: 30, export_interval_hours: 24, reports_to_block_file: 5,
   oauth_redirect_uris: [], oauth_google_issuer: "", oauth_microsoft_issuer: "", oauth_gitlab_issuer: "",
   oauth_github_authorize_url: "", oauth_github_token_url: "", oauth_github_api_url: "",
@@ -186,6 +203,14 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
         status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
         publicUrl: "https://chat.example",
         hasDocs: true,
+      },
+      figures: {
+        spans: async () => [],
+        processes: async () => [],
+        redis: () => Promise.reject(unavailable("redis")),
+        disk: async () => ({ free_bytes: null, total_bytes: null, percent: null }),
+        jobs: () => Promise.reject(unavailable("redis")),
+        lookAtState: async () => {},
       },
       views: { ask, storage, linkTo, delivered, clock: Date.now, searchReach: clusterConfig.search },
     },

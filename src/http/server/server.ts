@@ -40,6 +40,8 @@ export interface HttpServerOptions {
   readonly clock: () => number
 }
 
+/** Of a call that is not recorded. */
+const nothingNoted = Object.freeze({})
 const unstored = "\r\nCache-Control: no-store"
 /** Instead of a listed origin with credentials. */
 const anyOrigin = "\r\nAccess-Control-Allow-Origin: *"
@@ -92,26 +94,28 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
     const { route, parameters } = prepared
     let body: RequestBody | StreamedBody | undefined
     try {
-      if (area.isOnlyHere(route)) area.requireAddress(exchange)
       if (route.takesRest) exchange.path.push(restOf(exchange.url, route.path))
       if (route.isForAnyOrigin) exchange.headers = anyOrigin
       if (route.isUnstored) exchange.headers += unstored
+      if (area.isOnlyHere(route)) area.requireAddress(exchange)
       if (prepared.waitsForMaintenance) requireOpen(rules)
       body = bodies.listen(prepared, exchange)
       exchange.dueAt = exchange.startedAt + limits.answerTimeoutMs
       // Now the client is certainly there.
       const address = route.auth === "public" || route.auth === "operator" ? exchange.client.text : undefined
       const isOpenedByLink = access.isOpenedByLink(route, exchange)
-      if (route.isGated && !access.isOpen && !isOpenedByLink) await access.requireAccessToken(exchange)
-      if (exchange.over) return
       const session = isOpenedByLink ? undefined : area.sessionIn(exchange, route)
+      if (route.isGated && !access.isOpen && !isOpenedByLink && session === undefined)
+        await access.requireAccessToken(exchange)
+      if (exchange.over) return
       const token = isOpenedByLink
         ? await access.tokenBesideLink(exchange, route)
         : session === undefined
           ? tokenIn(exchange, route)
           : undefined
       if (exchange.over) return
-      const asked = prepared.isCounted ? access.ask(exchange, token, prepared) : undefined
+      const isCounted = prepared.isCounted && (prepared.bucket !== undefined || !area.isKnown(session, exchange))
+      const asked = isCounted ? access.ask(exchange, token, prepared) : undefined
       const admitted = asked instanceof Promise ? await asked : asked
       const known = admitted && access.judge(exchange, admitted, route)
       const caller = isOpenedByLink ? undefined : known
@@ -132,8 +136,8 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
         body: whole && bodies.valueOf(prepared, exchange, content),
         caller,
         operator,
-        trail: {},
-        token: (isOpenedByLink ? tokenIn(exchange, route) : token) ?? "",
+        trail: prepared.isRecorded ? {} : nothingNoted,
+        token: (isOpenedByLink ? tokenIn(exchange, route) : (token ?? area.tokenBeside(exchange, route))) ?? "",
         address,
         userAgent: exchange.userAgent,
         idempotencyKey: idempotencyKeyIn(exchange),

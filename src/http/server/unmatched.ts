@@ -43,7 +43,7 @@ export function createUnmatched({ access, area, cors, exchanges, metrics }: Unma
     if (isOptions && origin !== undefined && preflightMethod !== undefined)
       return replyPreflight(exchange, origin, preflightMethod)
     if (isInArea) {
-      if (!area.isEnabled) throw fail("not_found", { message: "Not found" })
+      if (!area.isEnabled) throw fail("area_not_found")
       area.requireAddress(exchange)
     }
     if (!isOptions && isGated && !access.isOpen) await access.requireAccessToken(exchange)

@@ -46,6 +46,14 @@ export const operatorTrailStorage = (sql: Sql) => ({
       UPDATE operator_trail SET outcome = ${outcome}, error = ${error ?? null}, result = ${result} WHERE id = ${id} AND outcome IS NULL`
   },
 
+  /** Entries are kept for a year; PostgreSQL refuses to delete younger ones. */
+  async forgetOld(limit: number): Promise<number> {
+    const { count } = await sql`
+      DELETE FROM operator_trail WHERE id IN (
+        SELECT id FROM operator_trail WHERE at < extract(epoch FROM now() - interval '1 year 1 day')::bigint ORDER BY at LIMIT ${limit})`
+    return count
+  },
+
   /** The newest first. */
   async page(asked: {
     operator?: string | undefined

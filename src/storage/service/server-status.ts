@@ -50,6 +50,9 @@ export const serverStatusStorage = (sql: Sql) => ({
                WHERE incarnation IN (SELECT id FROM incarnations WHERE died_at IS NULL)),
              declared_dead AS (UPDATE incarnations SET died_at = now() FROM free WHERE died_at IS NULL),
              challenges AS (DELETE FROM one_time_tokens USING free WHERE kind = 'two_factor'),
+             sign_ins AS (DELETE FROM operator_challenges USING free),
+             apps AS (
+               UPDATE operators SET totp_secret = NULL, totp_pending = NULL, totp_step = 0, backup_codes = '{}', must_setup_otp = true FROM free),
              off AS (
                UPDATE users SET totp_enabled = false, totp_secret = NULL, totp_step = 0, backup_codes = '{}' FROM free
                WHERE totp_enabled OR totp_secret IS NOT NULL OR backup_codes <> '{}')

@@ -1,0 +1,33 @@
+import type { Sql } from "../core/database.ts"
+
+/** Connections older than this are listed. */
+const oldSeconds = 86_400
+const mostOld = 100
+
+/** What PostgreSQL says of itself. */
+export const operatorOverviewStorage = (sql: Sql) => ({
+  async connections(): Promise<{ active: number; idle: number; total: number; most: number; version: string }> {
+    const [row] = await sql<{ active: number; idle: number; total: number; most: number; version: string }[]>`
+      SELECT count(*) FILTER (WHERE state IS DISTINCT FROM 'idle')::int AS active, count(*) FILTER (WHERE state = 'idle')::int AS idle,
+             count(*)::int AS total, current_setting('max_connections')::int AS most,
+             current_setting('server_version') AS version
+      FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()`
+    return row!
+  },
+
+  async oldConnections(): Promise<{ connection_id: string; age_seconds: number; thread_id: string }[]> {
+    return sql<{ connection_id: string; age_seconds: number; thread_id: string }[]>`
+      SELECT coalesce(nullif(application_name, ''), pid::text) AS connection_id, pid::text AS thread_id,
+             extract(epoch FROM now() - backend_start)::int AS age_seconds
+      FROM pg_stat_activity
+      WHERE backend_type = 'client backend' AND datname = current_database()
+        AND backend_start < now() - make_interval(secs => ${oldSeconds})
+      ORDER BY backend_start LIMIT ${mostOld}`
+  },
+
+  /** Of the database, in bytes. */
+  async size(): Promise<number> {
+    const [row] = await sql<{ bytes: number | string }[]>`SELECT pg_database_size(current_database()) AS bytes`
+    return Number(row!.bytes)
+  },
+})
