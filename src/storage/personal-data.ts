@@ -1,5 +1,6 @@
 import type { NamedTable, OtherTable } from "../domain/core/personal-data.ts"
 import { personalData as accessTokens } from "./service/access-tokens.ts"
+import { personalData as accessUses } from "./service/access-uses.ts"
 import { personalData as addressBlocks } from "./service/address-blocks.ts"
 import { personalData as auditLog } from "./communities/audit-log.ts"
 import { personalData as automod } from "./communities/automod.ts"
@@ -45,6 +46,8 @@ import { personalData as tells } from "./core/tells.ts"
 import { personalData as thumbnails } from "./messages/thumbnails.ts"
 import { personalData as uploadSessions } from "./messages/upload-sessions.ts"
 import { personalData as uploads } from "./messages/uploads.ts"
+import { personalData as bannedUsernames } from "./accounts/banned-usernames.ts"
+import { personalData as userNotes } from "./accounts/user-notes.ts"
 import { personalData as users } from "./accounts/users.ts"
 import { personalData as voice } from "./voice/voice.ts"
 import { personalData as webhooks } from "./messages/webhooks.ts"
@@ -57,6 +60,7 @@ import { personalData as webhooks } from "./messages/webhooks.ts"
 const declared = [
   // Exports give them in this order.
   users,
+  userNotes,
   avatars,
   sessions,
   oneTimeTokens,
@@ -105,6 +109,8 @@ const declared = [
   thumbnails,
   tells,
   accessTokens,
+  accessUses,
+  bannedUsernames,
   operators,
   operatorTrail,
 ]

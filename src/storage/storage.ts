@@ -1,4 +1,5 @@
 import { accessTokensStorage } from "./service/access-tokens.ts"
+import { accessUsesStorage } from "./service/access-uses.ts"
 import { accountDeletionStorage } from "./account-deletion.ts"
 import { addressBlocksStorage } from "./service/address-blocks.ts"
 import { auditLogStorage } from "./communities/audit-log.ts"
@@ -51,6 +52,9 @@ import { tellsStorage } from "./core/tells.ts"
 import { uploadContentsStorage } from "./messages/upload-contents.ts"
 import { uploadSessionsStorage } from "./messages/upload-sessions.ts"
 import { uploadsStorage } from "./messages/uploads.ts"
+import { bannedUsernamesStorage } from "./accounts/banned-usernames.ts"
+import { userDirectoryStorage } from "./operators/user-directory.ts"
+import { userNotesStorage } from "./accounts/user-notes.ts"
 import { usersStorage } from "./accounts/users.ts"
 import { voiceStorage } from "./voice/voice.ts"
 import { webhooksStorage } from "./messages/webhooks.ts"
@@ -94,6 +98,9 @@ export function openStorage(options: StorageOptions) {
   const asked = <Group extends object>(group: Group) => bounded(group, options.statementTimeoutMs, observe)
   return {
     users: asked(usersStorage(sql)),
+    userDirectory: asked(userDirectoryStorage(sql)),
+    userNotes: asked(userNotesStorage(sql)),
+    bannedUsernames: asked(bannedUsernamesStorage(sql)),
     sessions: asked(sessionsStorage(sql)),
     oneTimeTokens: asked(oneTimeTokensStorage(sql)),
     oauth: asked(oauthStorage(sql)),
@@ -141,6 +148,7 @@ export function openStorage(options: StorageOptions) {
     serverStatus: asked(serverStatusStorage(sql)),
     addressBlocks: asked(addressBlocksStorage(sql)),
     accessTokens: asked(accessTokensStorage(sql)),
+    accessUses: asked(accessUsesStorage(sql)),
     operatorRequests: asked(operatorRequestsStorage(sql)),
     operators: asked(operatorsStorage(sql)),
     operatorTrail: asked(operatorTrailStorage(sql)),

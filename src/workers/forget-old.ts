@@ -7,6 +7,8 @@ export const sweeps: readonly Sweep[] = [
   forgetting(({ tells }, _, limit) => tells.forgetOld(limit)),
   forgetting(({ oneTimeTokens }, beforeS, limit) => oneTimeTokens.forgetExpired(beforeS, limit)),
   forgetting(({ oauth }, beforeS, limit) => oauth.forgetExpired(beforeS, limit)),
+  forgetting(({ accessUses }, beforeS, limit) => accessUses.forgetEvents(beforeS, limit)),
+  forgetting(({ accessUses }, beforeS, limit) => accessUses.forgetAddresses(beforeS, limit)),
   ({ storage }) =>
     () =>
       storage.placement.forgetDead(),

@@ -68,6 +68,7 @@ export interface JobTools {
     | "uploadContents"
     | "uploadSessions"
     | "fileBlocks"
+    | "accessUses"
   > & { readonly servers: Omit<Storage["servers"], keyof OutlineSource> }
   /** The only way to load servers: some are so large that a process takes few at a time. */
   readonly outlines: Pick<OutlineLoads, "load">

@@ -182,6 +182,8 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
     await sql`
       INSERT INTO hash_reports (id, hash_value, reporter_id, reason, reported_at, uploader_id, block_uploader, counts)
       VALUES (${plantedId()}, ${hashSecret("a file")}, ${id}, 'Too loud', ${now}, ${plantedId()}, false, true)`
+    await sql`UPDATE users SET last_login = ${now - 600} WHERE id = ${id}`
+    await sql`INSERT INTO user_notes (user_id, notes, updated_at, updated_by) VALUES (${id}, 'Was warned once', ${now}, 1)`
     await sql`INSERT INTO operator_requests (kind, user_id, message, done_at) VALUES ('forceLogout', ${id}, 'Sorry', now())`
     await sql`
       INSERT INTO operator_commands (user_id, command, input, done_at, answer)

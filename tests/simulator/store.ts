@@ -14,7 +14,7 @@ import type { ShardRow } from "../../src/storage/core/placement.ts"
 import { newServerState } from "../../src/domain/communities/servers.ts"
 import type { ServerOutline } from "../../src/storage/communities/servers.ts"
 import type { Storage } from "../../src/storage/storage.ts"
-import type { Membership } from "../../src/storage/accounts/users.ts"
+import { accountOf, type Membership } from "../../src/storage/accounts/users.ts"
 import type { HeldCall } from "../../src/storage/voice/voice.ts"
 import { groupWrites, type Write } from "../../src/storage/core/write.ts"
 import { applyGroup, pair, picked, Tables, tellKey } from "./tables.ts"
@@ -195,7 +195,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     const user = users.get(id)
     return (
       user && {
-        ...user,
+        ...accountOf(user),
         badges: [...user.badges],
         permissions: [...user.permissions],
         backup_codes: [...user.backup_codes],
@@ -384,9 +384,34 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
     accessTokens: {
       list: unsupported("accessTokens.list"),
-      isTaken: unsupported("accessTokens.isTaken"),
+      listShown: unsupported("accessTokens.listShown"),
+      find: unsupported("accessTokens.find"),
+      scopesOf: unsupported("accessTokens.scopesOf"),
       create: unsupported("accessTokens.create"),
+      change: unsupported("accessTokens.change"),
+      rotate: unsupported("accessTokens.rotate"),
       revoke: unsupported("accessTokens.revoke"),
+      addScope: unsupported("accessTokens.addScope"),
+      removeScope: unsupported("accessTokens.removeScope"),
+    },
+    accessUses: {
+      note: unsupported("accessUses.note"),
+      of: unsupported("accessUses.of"),
+      forgetEvents: unsupported("accessUses.forgetEvents"),
+      forgetAddresses: unsupported("accessUses.forgetAddresses"),
+    },
+    userNotes: { of: unsupported("userNotes.of") },
+    userDirectory: {
+      search: unsupported("userDirectory.search"),
+      find: unsupported("userDirectory.find"),
+      scheduled: unsupported("userDirectory.scheduled"),
+    },
+    bannedUsernames: {
+      version: unsupported("bannedUsernames.version"),
+      list: unsupported("bannedUsernames.list"),
+      ban: unsupported("bannedUsernames.ban"),
+      isFull: unsupported("bannedUsernames.isFull"),
+      lift: unsupported("bannedUsernames.lift"),
     },
     accountDeletion: {
       due: unsupported("accountDeletion.due"),

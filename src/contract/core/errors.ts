@@ -66,6 +66,7 @@ export const errors = {
   invalid_username: { status: 400, message: "Username may hold only letters, digits and underscores", retry: false },
   blocked_username: { status: 400, message: "This username is not allowed", retry: false },
   email_domain_not_allowed: { status: 400, message: "E-mail addresses of this domain are not allowed", retry: false },
+  username_too_similar: { status: 400, message: "The new username is too similar to the present one", retry: false },
   reserved_username: { status: 400, message: "This username is reserved", retry: false },
   invalid_email: { status: 400, message: "Invalid email", retry: false },
   weak_password: { status: 400, message: "Weak password", retry: false },
@@ -289,6 +290,23 @@ export const errors = {
   emoji_exists: { status: 409, message: "Emoji with this name already exists", retry: false },
   emoji_limit: { status: 400, message: "Emoji limit", retry: false },
   sticker_limit: { status: 400, message: "Sticker limit", retry: false },
+
+  // What operators do about users, addresses and access tokens
+  not_scheduled_for_deletion: { status: 400, message: "Account is not scheduled for deletion", retry: false },
+  deletion_in_the_past: { status: 400, message: "deletion_at must be in the future", retry: false },
+  invalid_ip_address: { status: 400, message: "Invalid IP address", retry: false },
+  address_not_blockable: { status: 400, message: "Cannot block this address", retry: false },
+  address_block_limit: { status: 400, message: "Too many blocked addresses", retry: false },
+  invalid_pattern: { status: 400, message: "Invalid pattern", retry: false },
+  pattern_exists: { status: 409, message: "Pattern already exists", retry: false },
+  banned_username_limit: { status: 400, message: "Too many banned usernames", retry: false },
+  bot_rename: { status: 400, message: "Bots cannot choose a name", retry: false },
+  invalid_access_token_value: { status: 400, message: "Invalid value", retry: false },
+  access_token_exists: { status: 409, message: "API access token already exists", retry: false },
+  access_token_limit: { status: 400, message: "Too many API access tokens", retry: false },
+  access_token_not_found: { status: 404, message: "Access token not found", retry: false },
+  access_token_scope_limit: { status: 400, message: "Too many scopes", retry: false },
+  access_token_scope_not_found: { status: 404, message: "Access token scope not found", retry: false },
 
   // Pictures of text
   qr_data_required: { status: 400, message: "Data is required", retry: false },
