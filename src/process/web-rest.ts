@@ -7,6 +7,8 @@ import { wireVersion } from "../contract/service/system.ts"
 import { messageOf, shownStatus, waitFor, type ServiceView } from "../domain/service/server-status.ts"
 import type { Gateway } from "../gateway/gateway.ts"
 import { unlimitedIn } from "./connection-limits.ts"
+import { createUsernameRules } from "../http/accounts/username-rules.ts"
+import { AccessUseNotes } from "../http/service/access-use-notes.ts"
 import { createRestServer } from "../http/rest-server.ts"
 import { createClassifiers } from "../integrations/classifiers.ts"
 import { PictureRequests } from "../cluster/picture-requests.ts"
@@ -35,12 +37,14 @@ export function openRest(
   const { storage, jobs, blobs, secrets, signedPath } = connections
   const { policy, publicUrl } = config
   const deferred = deferredWork(log)
+  const accessUses = new AccessUseNotes({ storage, clock, log })
   const server = createRestServer(
     {
       ask: cluster.ask,
       create: cluster.create,
       storage,
       policy,
+      usernames: createUsernameRules(policy, storage.bannedUsernames),
       tokens,
       jobs: { add: job => jobs.add(job), later: deferred.later },
       live: {
@@ -70,6 +74,7 @@ export function openRest(
       },
       service: {
         health: healthOf(parts, host),
+        lookEveryMs: topology.service.lookEveryMs,
         status: () => shownStatus(service.facts),
         accessTokens: () => service.accessTokens,
         publicUrl,
@@ -93,6 +98,7 @@ export function openRest(
         tokenBinding: policy.token_binding,
         trustedProxies: config.trustedProxies,
         blocked: { any: () => service.hasBlocked, has: address => service.isBlocked(address) },
+        noteAccessUse: use => accessUses.note(use),
         isLimiting: config.rateLimits,
         isUnlimited: unlimitedIn(config),
         maintenance: () => maintenanceOf(service),
@@ -104,7 +110,13 @@ export function openRest(
       metrics,
     },
   )
-  return { server, stopDeferred: () => deferred.stop() }
+  return {
+    server,
+    async stopDeferred() {
+      deferred.stop()
+      await accessUses.stop()
+    },
+  }
 }
 
 const requestsOfPictures = ({ self, topology, metrics }: WebWorkerOptions, { connections, cluster }: WebParts) =>

@@ -140,6 +140,7 @@ const elaborated: Partial<Record<ErrorCode, RegExp>> = {
   message_blocked: /^Message blocked by auto-moderation: [^]+$/,
   invalid_automod_config: /^Invalid config[^]*: [^]+$/,
   invalid_automod_action: /^(Invalid actions[^]*|actions): [^]+$/,
+  invalid_access_token_value: /^(token|scope_mode|scope_type|value|expires_at) must [^]+$/,
   weak_password: /^Weak password: it needs /,
   rate_limited: /^You are being rate limited\. Try again in \d+ s$/,
   setting_invalid: /^Invalid setting: [a-z ]+$/,

@@ -102,7 +102,7 @@ test("neither the database nor Redis holds a password, a token, a code or a link
     token_hash: hashSecret(access),
     mode: "none",
     scopes: [],
-    lastsSeconds: null,
+    expires_at: null,
   })
 
   await shared.settle()

@@ -3,6 +3,7 @@ import { isSameClient, clientFingerprint, type Tokens } from "../../cluster/toke
 import { errors, fail, type ErrorCode, type Failure } from "../../contract/core/errors.ts"
 import type { Route } from "../../contract/core/registry.ts"
 import type { AccessTokens } from "../../domain/service/access-tokens.ts"
+import type { PlacedUse } from "../../domain/service/access-uses.ts"
 import { barTo, isAdministrator } from "../../domain/accounts/accounts.ts"
 import type { Address } from "../../domain/core/client-address.ts"
 import { secondsAt } from "../../std/clock.ts"
@@ -29,6 +30,8 @@ export interface AccessOptions {
   readonly tokenBinding: boolean
   /** What applications present, where an operator asks for that. */
   readonly accessTokens: () => AccessTokens
+  /** Of one of them. */
+  readonly noteAccessUse: (use: PlacedUse) => void
   readonly blocked: BlockedAddresses
   /** `RATE_LIMITS=on`: requests count for addresses, too. */
   readonly isLimiting: boolean
@@ -49,6 +52,10 @@ export interface AccessOptions {
   readonly noteSessionUse: (caller: Caller) => void
 }
 
+/** As the use of an access token names it; nulls: none. */
+export type GatedRoute = Pick<PlacedUse, "method" | "path">
+const noRoute: GatedRoute = { method: null, path: null }
+
 interface Surroundings {
   readonly log: Log
   readonly metrics: Pick<Metrics, "http">
@@ -58,8 +65,8 @@ interface Surroundings {
 
 /** Lets requests in, or throws their refusal. */
 export function createAccess(options: AccessOptions, { log, metrics, clock }: Surroundings) {
-  const { admission, tokens, accessTokens } = options
-  const gate = createAccessGate({ accessTokens, clock, log })
+  const { admission, tokens, accessTokens, noteAccessUse: noteUse } = options
+  const gate = createAccessGate({ accessTokens, noteUse, clock, log })
 
   const fingerprintOf = (exchange: Exchange): string | undefined =>
     options.tokenBinding ? clientFingerprint(exchange.client.text, exchange.userAgent) : undefined
@@ -139,8 +146,8 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
      * A request without the access token that this server asks for is refused, and counts against
      * its address.
      */
-    async requireAccessToken(exchange: Exchange): Promise<void> {
-      const refusal = gate.refusalOf(exchange.accessToken, exchange.client.address)
+    async requireAccessToken(exchange: Exchange, route: GatedRoute = noRoute): Promise<void> {
+      const refusal = gate.refusalOf(exchange, route)
       if (refusal === undefined) return
       await admit(exchange)
       throw fail(refusal)

@@ -24,6 +24,7 @@ import type { Blobs } from "../../storage/core/blobs.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { UserRow } from "../../storage/accounts/users.ts"
 import type { ViewSources } from "../../views/sources.ts"
+import { createUsernameRules } from "../accounts/username-rules.ts"
 import { createRestServer } from "../rest-server.ts"
 import type { HttpServer } from "./server.ts"
 import { createHashing } from "../../integrations/password-hashing.ts"
@@ -180,7 +181,9 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
         secrets: createSecrets("ab".repeat(32)),
         classifiers: { backends: [], scores: async () => ({}) },
       },
+      usernames: createUsernameRules(policy, { version: async () => 0, list: async () => [] }),
       service: {
+        lookEveryMs: 1,
         accessTokens: () => new AccessTokens([]),
         health: { ready: async () => ({ ok: ready, checks: { redis: ready ? "ok" : "connect ECONNREFUSED 10.1.2.3" } }) },
         status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
@@ -192,7 +195,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
     {
       access: {
         admission: createAdmission({ redis, keys, tokens, enabled }),
-        tokens, tokenBinding: false, maintenance: () => undefined, blocked: { any: () => false, has: () => false }, isLimiting: enabled, isUnlimited: () => false, trustedProxies: more.trustedProxies ?? [],
+        tokens, tokenBinding: false, maintenance: () => undefined, blocked: { any: () => false, has: () => false }, isLimiting: enabled, isUnlimited: () => false, trustedProxies: more.trustedProxies ?? [], noteAccessUse: () => {},
       },
       corsAllowedOrigins: policy.cors_allowed_origins,
       metrics,

@@ -93,7 +93,7 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
     let body: RequestBody | StreamedBody | undefined
     try {
       if (area.isOnlyHere(route)) area.requireAddress(exchange)
-      if (route.takesRest) exchange.path.push(restOf(exchange.url, route.path))
+      if (route.takesRest) exchange.path.push(restOf(exchange.url, route, area.openPath))
       if (route.isForAnyOrigin) exchange.headers = anyOrigin
       if (route.isUnstored) exchange.headers += unstored
       if (prepared.waitsForMaintenance) requireOpen(rules)
@@ -102,7 +102,7 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
       // Now the client is certainly there.
       const address = route.auth === "public" || route.auth === "operator" ? exchange.client.text : undefined
       const isOpenedByLink = access.isOpenedByLink(route, exchange)
-      if (route.isGated && !access.isOpen && !isOpenedByLink) await access.requireAccessToken(exchange)
+      if (route.isGated && !access.isOpen && !isOpenedByLink) await access.requireAccessToken(exchange, prepared.gated)
       if (exchange.over) return
       const session = isOpenedByLink ? undefined : area.sessionIn(exchange, route)
       const token = isOpenedByLink
