@@ -25,7 +25,10 @@ import * as notificationSettings from "./accounts/notification-settings.ts"
 import * as notifications from "./accounts/notifications.ts"
 import * as oauth from "./accounts/oauth.ts"
 import * as overrides from "./communities/overrides.ts"
+import * as operatorAccessTokens from "./operators/access-tokens.ts"
+import * as operatorSecurity from "./operators/security.ts"
 import * as operatorTrail from "./operators/trail.ts"
+import * as operatorUsers from "./operators/users.ts"
 import * as polls from "./messages/polls.ts"
 import * as pins from "./messages/pins.ts"
 import * as presence from "./social/presence.ts"
@@ -57,6 +60,9 @@ export const resourceLimits = [pins, polls, uploadSessions, fileReports]
 /** The routes of the operator area, by operation id. They are no part of what users can do. */
 export const operatorRoutes = {
   ...operatorTrail.routes,
+  ...operatorUsers.routes,
+  ...operatorSecurity.routes,
+  ...operatorAccessTokens.routes,
 }
 export type OperatorRouteName = keyof typeof operatorRoutes
 

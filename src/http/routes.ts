@@ -35,6 +35,9 @@ import { servers } from "./communities/servers.ts"
 import { settings } from "./accounts/settings.ts"
 import { stickers } from "./communities/stickers.ts"
 import { system } from "./service/system.ts"
+import { operatorAccessTokens } from "./operators/access-tokens.ts"
+import { operatorSecurity } from "./operators/security.ts"
+import { operatorUsers } from "./operators/users.ts"
 import { trail } from "./operators/trail.ts"
 import { twoFactor } from "./accounts/two-factor.ts"
 import { uploadSessions } from "./messages/upload-sessions.ts"
@@ -85,6 +88,9 @@ const resources = [
   voice,
   webhooks,
   trail,
+  operatorUsers,
+  operatorSecurity,
+  operatorAccessTokens,
 ] as const
 
 type Resource = (typeof resources)[number]

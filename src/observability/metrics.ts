@@ -72,7 +72,7 @@ function httpMetrics(declare: Declare) {
     "starling_http_requests_total",
     "Answered requests, by route template, method and status class",
     ["route", "method", "status"],
-    { most: 400 },
+    { most: 280 },
   )
   const durations = declare.histogramFamily<[route: string, method: string]>(
     "starling_http_request_duration_seconds",
@@ -235,7 +235,7 @@ function homesMetrics(declare: Declare) {
       "starling_homes_refusals_total",
       "Commands refused, by error code",
       ["code"],
-      { most: 220 },
+      { most: 320 },
     ),
     mailboxFull: declare.counter("starling_homes_mailbox_full_total", "Commands refused because a bound was reached"),
   }

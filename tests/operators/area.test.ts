@@ -264,7 +264,7 @@ test("maintenance and the access-token gate leave the area open", async ({ clust
     token_hash: "0".repeat(64),
     mode: "none",
     scopes: [],
-    lastsSeconds: null,
+    expires_at: null,
   })
   await until("the gate is closed and maintenance has begun", async () => {
     const closed = (await send(east!, "/api/v1/nothing")).code === "access_token_required"

@@ -29,13 +29,15 @@ const isKept = (character: string): boolean => /[\p{L}\p{N}]/u.test(character) |
 
 /** What a name shows: lower case, without marks, and without what is neither letter, digit nor like one. */
 export const shownCharacters = (name: string): string[] =>
-  [...name.normalize("NFKD").toLowerCase()].filter(character => isKept(character))
+  Array.from(name.normalize("NFKD").toLowerCase()).filter(character => isKept(character))
 
 const lettersOf = (character: string): string => standsFor[character] ?? character
 
 const areAlike = (one: string, other: string): boolean => {
   const letters = lettersOf(other)
-  return [...lettersOf(one)].some(letter => letters.includes(letter))
+  return lettersOf(one)
+    .split("")
+    .some(letter => letters.includes(letter))
 }
 
 /** Whether two names, as `shownCharacters` gives them, look like one another. */
@@ -55,7 +57,7 @@ export const lookKey = (shown: readonly string[]): string =>
  * and signs count as the letters that they look like.
  */
 export function similarity(one: string, other: string): number {
-  const plain = (name: string) => [...name.toLowerCase()]
+  const plain = (name: string) => Array.from(name.toLowerCase())
   return Math.max(
     unchanged(plain(one), plain(other), (a, b) => a === b),
     unchanged(shownCharacters(one), shownCharacters(other), areAlike),

@@ -2,14 +2,13 @@ import type { Admission, Admitted, Caller, RouteBucket } from "../../cluster/adm
 import { isSameClient, clientFingerprint, type Tokens } from "../../cluster/tokens.ts"
 import { errors, fail, type ErrorCode, type Failure } from "../../contract/core/errors.ts"
 import type { Route } from "../../contract/core/registry.ts"
-import type { AccessTokens } from "../../domain/service/access-tokens.ts"
 import type { PlacedUse } from "../../domain/service/access-uses.ts"
 import { barTo, isAdministrator } from "../../domain/accounts/accounts.ts"
 import type { Address } from "../../domain/core/client-address.ts"
 import { secondsAt } from "../../std/clock.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
-import { createAccessGate } from "./access-gate.ts"
+import { createAccessGate, type AccessGateOptions } from "./access-gate.ts"
 import type { Exchange } from "./exchange.ts"
 import { waitMessage } from "./failures.ts"
 import { rateLimitHeaders } from "./rate-limit-headers.ts"
@@ -28,10 +27,8 @@ export interface AccessOptions {
   readonly tokens: Pick<Tokens, "present" | "find">
   /** A token is good only for the client that signed in with it. */
   readonly tokenBinding: boolean
-  /** What applications present, where an operator asks for that. */
-  readonly accessTokens: () => AccessTokens
-  /** Of one of them. */
-  readonly noteAccessUse: (use: PlacedUse) => void
+  /** What applications present, where an operator asks for that, and who hears of each use. */
+  readonly gate: Pick<AccessGateOptions, "accessTokens" | "noteUse">
   readonly blocked: BlockedAddresses
   /** `RATE_LIMITS=on`: requests count for addresses, too. */
   readonly isLimiting: boolean
@@ -65,8 +62,8 @@ interface Surroundings {
 
 /** Lets requests in, or throws their refusal. */
 export function createAccess(options: AccessOptions, { log, metrics, clock }: Surroundings) {
-  const { admission, tokens, accessTokens, noteAccessUse: noteUse } = options
-  const gate = createAccessGate({ accessTokens, noteUse, clock, log })
+  const { admission, tokens } = options
+  const gate = createAccessGate({ ...options.gate, clock, log })
 
   const fingerprintOf = (exchange: Exchange): string | undefined =>
     options.tokenBinding ? clientFingerprint(exchange.client.text, exchange.userAgent) : undefined

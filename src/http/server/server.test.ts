@@ -184,6 +184,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
       usernames: createUsernameRules(policy, { version: async () => 0, list: async () => [] }),
       service: {
         lookEveryMs: 1,
+        noteAccessUse: () => {},
         accessTokens: () => new AccessTokens([]),
         health: { ready: async () => ({ ok: ready, checks: { redis: ready ? "ok" : "connect ECONNREFUSED 10.1.2.3" } }) },
         status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
@@ -195,7 +196,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
     {
       access: {
         admission: createAdmission({ redis, keys, tokens, enabled }),
-        tokens, tokenBinding: false, maintenance: () => undefined, blocked: { any: () => false, has: () => false }, isLimiting: enabled, isUnlimited: () => false, trustedProxies: more.trustedProxies ?? [], noteAccessUse: () => {},
+        tokens, tokenBinding: false, maintenance: () => undefined, blocked: { any: () => false, has: () => false }, isLimiting: enabled, isUnlimited: () => false, trustedProxies: more.trustedProxies ?? [],
       },
       corsAllowedOrigins: policy.cors_allowed_origins,
       metrics,
