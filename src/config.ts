@@ -329,6 +329,7 @@ const policy = {
     5,
     "A file that so many distinct users have reported who can read a message with it can no longer be uploaded. 0: reports block nothing.",
   ),
+  feedback_enabled: setting(flag, true, "Whether users can send feedback to operators."),
   search_enabled: setting(
     flag,
     true,

@@ -10,6 +10,7 @@ import * as directs from "./social/directs.ts"
 import * as emojis from "./communities/emojis.ts"
 import * as exports from "./accounts/exports.ts"
 import * as features from "./accounts/features.ts"
+import * as feedback from "./service/feedback.ts"
 import * as fileReports from "./messages/file-reports.ts"
 import * as gateway from "./core/gateway.ts"
 import type { ClientOp, ServerOp } from "./core/gateway-codes.ts"
@@ -33,6 +34,7 @@ import * as reactions from "./messages/reactions.ts"
 import * as readState from "./messages/read-state.ts"
 import type { EventDefinition, Route } from "./core/registry.ts"
 import * as relationships from "./social/relationships.ts"
+import * as reports from "./messages/reports.ts"
 import * as roles from "./communities/roles.ts"
 import * as search from "./messages/search.ts"
 import * as servers from "./communities/servers.ts"
@@ -52,7 +54,7 @@ const auditLog = auditLogOf([...messages.auditActions, ...pins.auditActions, ...
 export type AuditAction = (typeof auditLog.auditActions)[number]
 
 /** Limits that stand beside their resource, for the generated page of limits. */
-export const resourceLimits = [pins, polls, uploadSessions, fileReports]
+export const resourceLimits = [pins, polls, uploadSessions, fileReports, reports, feedback]
 
 /** The routes of the operator area, by operation id. They are no part of what users can do. */
 export const operatorRoutes = {
@@ -93,6 +95,8 @@ export const routes = {
   ...attachments.routes,
   ...uploadSessions.routes,
   ...fileReports.routes,
+  ...reports.routes,
+  ...feedback.routes,
   ...polls.routes,
   ...reactions.routes,
   ...pins.routes,

@@ -10,6 +10,7 @@ import { directs } from "./social/directs.ts"
 import { emojis } from "./communities/emojis.ts"
 import { exports } from "./accounts/exports.ts"
 import { features } from "./accounts/features.ts"
+import { feedback } from "./service/feedback.ts"
 import { fileReports } from "./messages/file-reports.ts"
 import { icons } from "./communities/icons.ts"
 import { invites } from "./communities/invites.ts"
@@ -28,6 +29,7 @@ import { presence } from "./social/presence.ts"
 import { reactions } from "./messages/reactions.ts"
 import { readState } from "./messages/read-state.ts"
 import { relationships } from "./social/relationships.ts"
+import { reports } from "./messages/reports.ts"
 import { roles } from "./communities/roles.ts"
 import { search } from "./messages/search.ts"
 import type { Handlers } from "./server/handlers.ts"
@@ -55,6 +57,7 @@ const resources = [
   emojis,
   exports,
   features,
+  feedback,
   fileReports,
   icons,
   invites,
@@ -73,6 +76,7 @@ const resources = [
   reactions,
   readState,
   relationships,
+  reports,
   roles,
   search,
   servers,

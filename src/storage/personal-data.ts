@@ -10,6 +10,7 @@ import { personalData as deliveries } from "./messages/deliveries.ts"
 import { personalData as directs } from "./social/directs.ts"
 import { personalData as emojis } from "./communities/emojis.ts"
 import { personalData as exports } from "./accounts/exports.ts"
+import { personalData as feedback } from "./service/feedback.ts"
 import { personalData as fileBlocks } from "./messages/file-blocks.ts"
 import { personalData as files } from "./messages/files.ts"
 import { personalData as guildMembers } from "./communities/guild-members.ts"
@@ -35,6 +36,7 @@ import { personalData as presences } from "./social/presences.ts"
 import { personalData as reactions } from "./messages/reactions.ts"
 import { personalData as readState } from "./messages/read-state.ts"
 import { personalData as relationships } from "./social/relationships.ts"
+import { personalData as reports } from "./messages/reports.ts"
 import { personalData as search } from "./messages/search.ts"
 import { personalData as serverStatus } from "./service/server-status.ts"
 import { personalData as servers } from "./communities/servers.ts"
@@ -86,6 +88,8 @@ const declared = [
   uploads,
   uploadSessions,
   fileBlocks,
+  reports,
+  feedback,
   addressBlocks,
   reactions,
   readState,

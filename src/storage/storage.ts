@@ -13,6 +13,7 @@ import { deliveriesStorage } from "./messages/deliveries.ts"
 import { directsStorage } from "./social/directs.ts"
 import { emojisStorage } from "./communities/emojis.ts"
 import { exportsStorage } from "./accounts/exports.ts"
+import { feedbackStorage } from "./service/feedback.ts"
 import { fileBlocksStorage } from "./messages/file-blocks.ts"
 import { filesStorage } from "./messages/files.ts"
 import { guildMembersStorage } from "./communities/guild-members.ts"
@@ -38,6 +39,7 @@ import { presencesStorage } from "./social/presences.ts"
 import { reactionsStorage } from "./messages/reactions.ts"
 import { readStateStorage } from "./messages/read-state.ts"
 import { relationshipsStorage } from "./social/relationships.ts"
+import { reportsStorage } from "./messages/reports.ts"
 import { searchSettings, searchStorage } from "./messages/search.ts"
 import { listUnread, searchIndexStorage, searchLagStorage } from "./messages/search-index.ts"
 import { serversStorage } from "./communities/servers.ts"
@@ -118,6 +120,8 @@ export function openStorage(options: StorageOptions) {
     uploadContents: asked(uploadContentsStorage(sql)),
     uploadSessions: asked(uploadSessionsStorage(sql)),
     fileBlocks: asked(fileBlocksStorage(sql)),
+    reports: asked(reportsStorage(sql)),
+    feedback: asked(feedbackStorage(sql)),
     bans: asked(bansStorage(sql)),
     bots: asked(botsStorage(sql)),
     channels: asked(channelsStorage(sql)),

@@ -61,6 +61,9 @@ const unseen: readonly string[] = [
   "completeUpload",
   "deleteUploadSession",
   "reportFile",
+  "reportMessage",
+  "reportUser",
+  "sendFeedback",
 ]
 
 test("every event has its model, and every route that changes something somebody who uses it", () => {

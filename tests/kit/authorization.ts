@@ -270,6 +270,12 @@ export const requests: { readonly [N in Name]?: Request | readonly Request[] } =
   getCompressionStatus: { call: rest => rest.getCompressionStatus() },
   getHashStatus: { call: rest => rest.getHashStatus({ hash_value: "0".repeat(64) }) },
   reportFile: { call: rest => rest.reportFile({ hash_value: "0".repeat(64), reason: "spam" }) },
+  reportMessage: {
+    call: (rest, { channel_id, message_id }) => rest.reportMessage({ channel_id, message_id, reason: "spam" }),
+  },
+  reportUser: { call: rest => rest.reportUser({ user_id: unknown, reason: "spam" }) },
+  sendFeedback: { call: rest => rest.sendFeedback({ content: "All is well here" }) },
+  getFeedbackStatus: { call: rest => rest.getFeedbackStatus() },
   listMessages: { call: (rest, { channel_id }) => rest.listMessages({ channel_id }) },
   ackMessages: { call: (rest, { channel_id }) => rest.ackMessages({ channel_id }) },
   getUnread: { call: (rest, { channel_id }) => rest.getUnread({ channel_id }) },

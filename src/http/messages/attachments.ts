@@ -116,8 +116,10 @@ async function* passing(given: StreamedFile, examined: FileExamination, limit: n
   examined.end()
 }
 
-export function createMayReadInAny({ ask }: Pick<Http, "ask">) {
-  async function mayReadIn(channel: Snowflake, user: Snowflake): Promise<boolean> {
+/** Whether a user may read in a channel. */
+export const createMayReadIn =
+  ({ ask }: Pick<Http, "ask">) =>
+  async (channel: Snowflake, user: Snowflake): Promise<boolean> => {
     try {
       await ask(channelActor, channel, { type: "requireRead", user })
       return true
@@ -126,6 +128,9 @@ export function createMayReadInAny({ ask }: Pick<Http, "ask">) {
       throw error
     }
   }
+
+export function createMayReadInAny(http: Pick<Http, "ask">) {
+  const mayReadIn = createMayReadIn(http)
 
   /** Whether a user may read in any of these channels. */
   return async function mayReadInAny(channels: readonly Snowflake[], user: Snowflake): Promise<boolean> {

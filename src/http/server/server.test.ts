@@ -125,6 +125,7 @@ const played: Record<string, object> = {
     cancel: async () => false,
     activeOf: async () => [],
   },
+  feedback: { timesOf: async () => [] },
 }
 const storage = new Proxy(played, { get: (known, name) => known[String(name)] ?? nothingThere }) as unknown as Storage
 const blobs: Blobs = {
@@ -147,7 +148,7 @@ const policy = {
   server_name: "Starling", login_failures_allowed: 5, login_lockout_minutes: 15, two_factor_challenge_seconds: 300, alpha_registration: false,
   email_verification_required: false, mails_per_hour: 3, session_lifetime_hours: 168, token_binding: false, sessions_per_user: 10, min_client_version: "a.1.0-40", voice_enabled: true, search_enabled: true, search_languages: ["english"], cors_allowed_origins: ["https://chat.example"],
   admin_ui_enabled: true, admin_ui_path: "/admin", admin_ui_host_restriction: true, admin_ui_allowed_hosts: ["localhost"],
-  account_deletion_days: 30, export_interval_hours: 24, reports_to_block_file: 5,
+  account_deletion_days: 30, export_interval_hours: 24, reports_to_block_file: 5, feedback_enabled: true,
   oauth_redirect_uris: [], oauth_google_issuer: "", oauth_microsoft_issuer: "", oauth_gitlab_issuer: "",
   oauth_github_authorize_url: "", oauth_github_token_url: "", oauth_github_api_url: "",
 } as const // prettier-ignore
