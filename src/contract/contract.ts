@@ -26,6 +26,9 @@ import * as notificationSettings from "./accounts/notification-settings.ts"
 import * as notifications from "./accounts/notifications.ts"
 import * as oauth from "./accounts/oauth.ts"
 import * as overrides from "./communities/overrides.ts"
+import * as operatorFileBlocks from "./operators/file-blocks.ts"
+import * as operatorReviews from "./operators/reviews.ts"
+import * as operatorTickets from "./operators/tickets.ts"
 import * as operatorTrail from "./operators/trail.ts"
 import * as polls from "./messages/polls.ts"
 import * as pins from "./messages/pins.ts"
@@ -54,10 +57,22 @@ const auditLog = auditLogOf([...messages.auditActions, ...pins.auditActions, ...
 export type AuditAction = (typeof auditLog.auditActions)[number]
 
 /** Limits that stand beside their resource, for the generated page of limits. */
-export const resourceLimits = [pins, polls, uploadSessions, fileReports, reports, feedback]
+export const resourceLimits = [
+  pins,
+  polls,
+  uploadSessions,
+  fileReports,
+  reports,
+  feedback,
+  operatorReviews,
+  operatorTickets,
+]
 
 /** The routes of the operator area, by operation id. They are no part of what users can do. */
 export const operatorRoutes = {
+  ...operatorTickets.routes,
+  ...operatorReviews.routes,
+  ...operatorFileBlocks.routes,
   ...operatorTrail.routes,
 }
 export type OperatorRouteName = keyof typeof operatorRoutes

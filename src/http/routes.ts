@@ -37,6 +37,9 @@ import { servers } from "./communities/servers.ts"
 import { settings } from "./accounts/settings.ts"
 import { stickers } from "./communities/stickers.ts"
 import { system } from "./service/system.ts"
+import { fileBlocks } from "./operators/file-blocks.ts"
+import { reviews } from "./operators/reviews.ts"
+import { tickets } from "./operators/tickets.ts"
 import { trail } from "./operators/trail.ts"
 import { twoFactor } from "./accounts/two-factor.ts"
 import { uploadSessions } from "./messages/upload-sessions.ts"
@@ -88,6 +91,9 @@ const resources = [
   users,
   voice,
   webhooks,
+  tickets,
+  reviews,
+  fileBlocks,
   trail,
 ] as const
 

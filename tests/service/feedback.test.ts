@@ -27,7 +27,8 @@ test("FDB1: five texts in an hour and twenty in a day, whichever workers they co
   for (const answer of granted)
     expect(answer).toEqual({ id: expect.any(String), message: "Feedback submitted successfully" })
   for (const answer of sent)
-    if (answer.status === "rejected") expect(await refusal(Promise.reject(answer.reason))).toBe("feedback_limit")
+    if (answer.status === "rejected")
+      expect(await refusal(Promise.reject(answer.reason as Error))).toBe("feedback_limit")
   const full = { ...said, submissions_this_hour: 5, submissions_today: 5, can_submit: false }
   expect(await status()).toEqual([full, full])
   const refused = await send(west, "/api/v1/feedback", {
@@ -38,7 +39,7 @@ test("FDB1: five texts in an hour and twenty in a day, whichever workers they co
   const wait = Number(refused.headers.get("retry-after"))
   expect([refused.status, wait > 3_300, wait < 3_700]).toEqual([429, true, true])
   const rows = await sql`SELECT content, category, rating, status FROM feedback WHERE user_id = ${ada.id}`
-  expect(rows).toEqual(Array(5).fill({ content, category: "praise", rating: 5, status: "open" }))
+  expect(rows).toEqual(Array.from({ length: 5 }, () => ({ content, category: "praise", rating: 5, status: "open" })))
 
   const now = Math.floor(Date.now() / 1000)
   await sql`

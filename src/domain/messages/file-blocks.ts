@@ -42,12 +42,15 @@ export interface HashReport {
   counts: boolean
 }
 
+export const hashReportStatuses = ["pending", "blocked", "cleared", "reviewed"] as const
+
 /** What an operator does with the report of a file, and what becomes of it. */
 export const fileStatusAfter = { block: "blocked", clear: "cleared", dismiss: "reviewed" } as const
 export type FileReviewAction = keyof typeof fileStatusAfter
 
 /** A report of a file as operators see it. */
-export type ListedHashReport = HashReport & Reviewed & { reporter_username: string | null }
+export type ListedHashReport = HashReport &
+  Reviewed<(typeof hashReportStatuses)[number]> & { reporter_username: string | null }
 
 const usualThreshold = 10
 const longestPhash = 32

@@ -28,7 +28,7 @@ export interface UserReport extends SaidInReport {
   reported_user_id: Snowflake
   reporter_id: Snowflake
   /** As the reporter gave them: nobody has looked whether there are such messages. */
-  evidence_message_ids: readonly Snowflake[]
+  evidence_message_ids: Snowflake[]
   reported_at: number
 }
 
@@ -38,6 +38,8 @@ export const reportedPart = (content: string | null): string | null =>
   Array.from(content.slice(0, 2 * limits.reportedCharacters))
     .slice(0, limits.reportedCharacters)
     .join("")
+
+export const reportStatuses = ["pending", "reviewed", "actioned", "dismissed"] as const
 
 /** What an operator does with a report of a message or a user, and what becomes of it. */
 export const statusAfter = { action: "actioned", dismiss: "dismissed", review: "reviewed" } as const
@@ -55,18 +57,23 @@ export interface Review<Action extends string = ReviewAction> {
 }
 
 /** What operators have made of a report. */
-export interface Reviewed {
-  status: string
+export interface Reviewed<Status extends string> {
+  status: Status
   reviewed_at: number | null
+  /** An operator. */
   reviewed_by: string | null
+  reviewed_by_username: string | null
   admin_notes: string | null
 }
 
-/** A report as operators see it. */
-export type ListedMessageReport = MessageReport &
-  Reviewed & { action_taken: string | null; reporter_username: string | null; reported_username: string | null }
-export type ListedUserReport = UserReport &
-  Reviewed & { action_taken: string | null; reporter_username: string | null; reported_username: string | null }
+interface Listed extends Reviewed<(typeof reportStatuses)[number]> {
+  action_taken: string | null
+  reporter_username: string | null
+  reported_username: string | null
+}
+/** Reports as operators see them. */
+export type ListedMessageReport = MessageReport & Listed
+export type ListedUserReport = UserReport & Listed
 
 /**
  * Whether the text of a reported message is another than it was. `edited_at`: Unix seconds, as

@@ -50,6 +50,7 @@ export interface Ticket extends Feedback {
   resolved_at: number | null
   /** An operator. */
   resolved_by: string | null
+  resolved_by_username: string | null
 }
 
 /** What an operator notes about a ticket. */
@@ -57,6 +58,8 @@ export interface TicketNote {
   id: string
   ticket_id: Snowflake
   admin_id: string
+  /** `Unknown`: there is no such operator any more. */
+  admin_username: string
   content: string
   created_at: number
 }

@@ -125,7 +125,6 @@ const played: Record<string, object> = {
     cancel: async () => false,
     activeOf: async () => [],
   },
-  feedback: { timesOf: async () => [] },
 }
 const storage = new Proxy(played, { get: (known, name) => known[String(name)] ?? nothingThere }) as unknown as Storage
 const blobs: Blobs = {

@@ -25,7 +25,7 @@ export async function countsByStatus<Status extends string>(
   most: number,
 ): Promise<Record<Status, number>> {
   const rows = await sql<{ status: Status; count: number }[]>`
-    SELECT status, (SELECT count(*)::int FROM (SELECT FROM ${sql(queue)} q WHERE q.status = s.status LIMIT ${most}) AS some) AS count
+    SELECT status, (SELECT count(*)::int FROM (SELECT FROM ${sql(queue)} q WHERE q.status = s.status LIMIT ${most}) AS counted) AS count
     FROM unnest(${[...statuses]}::text[]) AS s (status)`
   return Object.fromEntries(rows.map(({ status, count }) => [status, count])) as Record<Status, number>
 }

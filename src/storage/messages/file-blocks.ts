@@ -1,6 +1,7 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import {
   fileStatusAfter,
+  hashReportStatuses,
   type BlockedHash,
   type BlockedUploader,
   type FileReviewAction,
@@ -107,17 +108,16 @@ export const addHashReport = defineWrite<HashReport>("addHashReport", (sql, rows
         attachment_url = coalesce(r.attachment_url, excluded.attachment_url)`
 })
 
-export const hashReportStatuses = ["pending", "blocked", "cleared", "reviewed"] as const
-
 /** What operators make of reports. */
 const reviewStorage = (sql: Sql) => ({
   /** The latest first. */
   hashReports: (place: QueuePlace): Promise<ListedHashReport[]> =>
     sql<ListedHashReport[]>`
       SELECT r.id::text AS id, hash_value, phash_value, reporter_id::text AS reporter_id, u.username AS reporter_username, reason, details, status,
-        reported_at, reviewed_at, reviewed_by::text AS reviewed_by, admin_notes, uploader_id::text AS uploader_id, message_id::text AS message_id,
+        reported_at, reviewed_at, reviewed_by::text AS reviewed_by, o.name AS reviewed_by_username, admin_notes, uploader_id::text AS uploader_id, message_id::text AS message_id,
         attachment_url, block_uploader, counts
       FROM (${queuePage(sql, "hash_reports", place)}) AS page JOIN hash_reports r USING (id) LEFT JOIN users u ON u.id = r.reporter_id
+        LEFT JOIN operators o ON o.id = r.reviewed_by
       ORDER BY r.id DESC`,
 
   hashReportCounts: (most: number) => countsByStatus(sql, "hash_reports", hashReportStatuses, most),
@@ -272,7 +272,7 @@ export const fileBlocksStorage = (sql: Sql) => ({
     return sql<(BlockedUploader & { username: string | null })[]>`
       SELECT user_id::text AS user_id, username, reason, blocked_at, blocked_by::text AS blocked_by, expires_at
       FROM blocked_uploaders b LEFT JOIN users u ON u.id = b.user_id
-      WHERE expires_at IS NULL OR expires_at > ${now} ORDER BY blocked_at DESC, user_id LIMIT ${limit} OFFSET ${offset}`
+      WHERE expires_at IS NULL OR expires_at > ${now} ORDER BY blocked_at DESC, b.user_id LIMIT ${limit} OFFSET ${offset}`
   },
 
   ...reviewStorage(sql),

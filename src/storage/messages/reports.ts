@@ -1,5 +1,6 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import {
+  reportStatuses,
   statusAfter,
   type ListedMessageReport,
   type ListedUserReport,
@@ -175,13 +176,12 @@ export const reportsStorage = (sql: Sql) => ({
   },
 })
 
-export const reportStatuses = ["pending", "reviewed", "actioned", "dismissed"] as const
-
 const reviewColumns = (sql: Sql): Statement => sql`
-  r.status, r.reviewed_at, r.reviewed_by::text AS reviewed_by, r.admin_notes, r.action_taken,
+  r.status, r.reviewed_at, r.reviewed_by::text AS reviewed_by, o.name AS reviewed_by_username, r.admin_notes, r.action_taken,
   reporter.username AS reporter_username, reported.username AS reported_username`
 const withNames = (sql: Sql): Statement => sql`
-  LEFT JOIN users reporter ON reporter.id = r.reporter_id LEFT JOIN users reported ON reported.id = r.reported_user_id`
+  LEFT JOIN users reporter ON reporter.id = r.reporter_id LEFT JOIN users reported ON reported.id = r.reported_user_id
+  LEFT JOIN operators o ON o.id = r.reviewed_by`
 
 const listedMessageReports = (sql: Sql, ids: Statement): Statement => sql`
   SELECT r.id::text AS id, r.message_id::text AS message_id, r.channel_id::text AS channel_id, r.server_id::text AS server_id,

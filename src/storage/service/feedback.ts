@@ -71,27 +71,31 @@ export const feedbackStorage = (sql: Sql) => ({
   /** The oldest first. */
   notesOf: (ticket: Snowflake): Promise<TicketNote[]> =>
     sql<TicketNote[]>`
-      SELECT ${noteColumns(sql)} FROM feedback_notes n WHERE ticket_id = ${ticket} ORDER BY n.id`,
+      ${notesIn(sql, sql`feedback_notes`)} WHERE ticket_id = ${ticket} ORDER BY n.id`,
 
   /** @returns undefined where the ticket has as many as it may have, or is none */
   async addNote(
-    { ticket_id, admin_id, content, created_at }: Omit<TicketNote, "id">,
+    { ticket_id, admin_id, content, created_at }: Omit<TicketNote, "id" | "admin_username">,
     most: number,
   ): Promise<TicketNote | undefined> {
     const [row] = await sql<TicketNote[]>`
-      WITH ticket AS MATERIALIZED (SELECT id FROM feedback WHERE id = ${ticket_id} FOR UPDATE)
-      INSERT INTO feedback_notes AS n (ticket_id, admin_id, content, created_at)
-      SELECT id, ${admin_id}::bigint, ${content}, ${created_at}::bigint FROM ticket
-      WHERE ${most} > (SELECT count(*) FROM feedback_notes WHERE ticket_id = ${ticket_id})
-      RETURNING ${noteColumns(sql)}`
+      WITH added AS (
+        INSERT INTO feedback_notes (ticket_id, admin_id, content, created_at)
+        SELECT id, ${admin_id}::bigint, ${content}, ${created_at}::bigint FROM feedback
+        WHERE id = ${ticket_id} AND ${most} > (SELECT count(*) FROM feedback_notes WHERE ticket_id = ${ticket_id})
+        RETURNING *)
+      ${notesIn(sql, sql`added`)}`
     return row
   },
 })
 
-const noteColumns = (sql: Sql): Statement => sql`
-  n.id::text AS id, n.ticket_id::text AS ticket_id, n.admin_id::text AS admin_id, n.content, n.created_at`
+const notesIn = (sql: Sql, rows: Statement): Statement => sql`
+  SELECT n.id::text AS id, n.ticket_id::text AS ticket_id, n.admin_id::text AS admin_id, coalesce(o.name, 'Unknown') AS admin_username, n.content,
+    n.created_at
+  FROM ${rows} n LEFT JOIN operators o ON o.id = n.admin_id`
 
 const ticketsOf = (sql: Sql, ids: Statement): Statement => sql`
   SELECT f.id::text AS id, f.user_id::text AS user_id, coalesce(u.username, 'Unknown') AS username, f.content, f.category, f.rating, f.status,
-    f.created_at, f.resolved_at, f.resolved_by::text AS resolved_by
-  FROM (${ids}) AS page JOIN feedback f USING (id) LEFT JOIN users u ON u.id = f.user_id AND u.deletion_status <> 'purged'`
+    f.created_at, f.resolved_at, f.resolved_by::text AS resolved_by, o.name AS resolved_by_username
+  FROM (${ids}) AS page JOIN feedback f USING (id) LEFT JOIN users u ON u.id = f.user_id AND u.deletion_status <> 'purged'
+    LEFT JOIN operators o ON o.id = f.resolved_by`
