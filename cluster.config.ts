@@ -255,6 +255,23 @@ export const clusterConfig = {
   /** Every worker looks at what operators say of the service, its state, blocked addresses and requests, so long after it last did. */
   service: { lookEveryMs: 500 },
 
+  /**
+   * Log files of a host. The one that is written is put aside when it is larger or older than one may be, and zipped. What was put aside is
+   * deleted when it is older than `keepMs`, or when all of it has more than `maxBytes`: the oldest first.
+   */
+  logs: {
+    maxFileBytes: 16 * 1024 * 1024,
+    maxFileAgeMs: 86_400_000,
+    maxBytes: 256 * 1024 * 1024,
+    keepMs: 30 * 86_400_000,
+    lookEveryMs: 2_000,
+    /** Requests of a worker that read log files at once, and how much of a file that somebody else has put there. */
+    reads: { maxConcurrent: 2, maxBytes: 64 * 1024 * 1024, timeoutMs: 3_500 },
+  },
+
+  /** How often each worker writes how long requests took. It divides five minutes. */
+  telemetry: { flushEveryMs: 10_000 },
+
   /** A statement that has no answer after `statementTimeoutMs` is given up, there and here. */
   storage: { readConnections: 6, statementTimeoutMs: 3_500, connectTimeoutMs: 3_000 },
 }

@@ -267,6 +267,11 @@ const environment = {
     "info",
     "Minimum level of log lines: fatal, error, warn, info, debug, trace or silent.",
   ),
+  LOG_FILES: setting(
+    flag,
+    "on",
+    "Whether log lines are also kept in files, in `logs` in DATA_DIR, where operators read them through the service. `off` leaves them to stderr alone.",
+  ),
   RATE_LIMITS: setting(flag, "on", "`off` disables all rate limits, also those of the gateway. For load tests only."),
   CONNECTIONS_PER_USER: setting(
     integer(1, 1_000_000).optional(),
@@ -424,6 +429,11 @@ const policy = {
     10,
     "Maximum number of sessions per user. A new session above it ends the least recently used one.",
   ),
+  telemetry_enabled: setting(
+    flag,
+    true,
+    "Whether the server keeps how long requests take, for 30 days, and takes what clients have measured.",
+  ),
   docs_enabled: setting(flag, true, "`/docs` and the pages below it show the interface."),
   redoc_enabled: setting(flag, true, "`/redoc` shows the interface."),
   cors_allowed_origins: setting(list(origin), [], "Origins of web pages that may call the REST API."),
@@ -563,6 +573,8 @@ export interface Config {
   readonly redisUrl?: string
   readonly secretKey?: string
   readonly smtpUrl?: string
+  /** Absent: there are no log files. */
+  readonly logFolder?: string
   readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent"
   readonly rateLimits: boolean
   readonly connectionsPerUser?: number
@@ -659,6 +671,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ...(here.REDIS_URL !== undefined && { redisUrl: here.REDIS_URL }),
     ...(here.SECRET_KEY !== undefined && { secretKey: here.SECRET_KEY }),
     ...(here.SMTP_URL !== undefined && { smtpUrl: here.SMTP_URL }),
+    ...(here.LOG_FILES && { logFolder: join(here.DATA_DIR, "logs") }),
     logLevel: here.LOG_LEVEL,
     rateLimits: here.RATE_LIMITS,
     ...(here.CONNECTIONS_PER_USER !== undefined && { connectionsPerUser: here.CONNECTIONS_PER_USER }),

@@ -40,6 +40,9 @@ export const errors = {
 
   // Operators
   operator_session_ended: { status: 401, message: "Invalid or expired token", retry: false },
+  log_file_not_found: { status: 404, message: "Log file not found", retry: false },
+  unsupported_format: { status: 400, message: "Unsupported format", retry: false },
+  telemetry_disabled: { status: 500, message: "Telemetry is disabled", retry: false },
 
   // Signing in
   email_not_verified: { status: 403, message: "Email not verified", retry: false },
