@@ -40,6 +40,7 @@ import * as serverStatus from "./service/server-status.ts"
 import * as settings from "./accounts/settings.ts"
 import * as stickers from "./communities/stickers.ts"
 import * as system from "./service/system.ts"
+import * as telemetry from "./service/telemetry.ts"
 import * as twoFactor from "./accounts/two-factor.ts"
 import * as uploadSessions from "./messages/upload-sessions.ts"
 import * as users from "./accounts/users.ts"
@@ -52,7 +53,7 @@ const auditLog = auditLogOf([...messages.auditActions, ...pins.auditActions, ...
 export type AuditAction = (typeof auditLog.auditActions)[number]
 
 /** Limits that stand beside their resource, for the generated page of limits. */
-export const resourceLimits = [pins, polls, uploadSessions, fileReports]
+export const resourceLimits = [pins, polls, uploadSessions, fileReports, telemetry]
 
 /** The routes of the operator area, by operation id. They are no part of what users can do. */
 export const operatorRoutes = {
@@ -102,6 +103,7 @@ export const routes = {
   ...relationships.routes,
   ...voice.routes,
   ...webhooks.routes,
+  ...telemetry.routes,
   ...operatorRoutes,
 }
 export type Routes = typeof routes

@@ -8,7 +8,7 @@ import type { Policy } from "./shared/http.ts"
 
 export interface RestServerOptions extends Omit<
   HttpServerOptions,
-  "handlers" | "access" | "operators" | "log" | "clock"
+  "handlers" | "access" | "operators" | "log" | "clock" | "timings"
 > {
   readonly access: Omit<AccessOptions, "accessTokens" | "isSignedLink" | "noteSessionUse">
 }
@@ -18,7 +18,7 @@ type AreaNeeds = Pick<OperatorAreaOptions, "storage"> & Policy<OperatorAreaOptio
 
 /** The handlers of all resources behind the transport. */
 export function createRestServer(needs: HandlerNeeds & AreaNeeds, options: RestServerOptions): HttpServer {
-  const { clock, log, service, integrations } = needs
+  const { clock, log, service, integrations, telemetry } = needs
   return createHttpServer({
     ...options,
     handlers: createHandlers(needs),
@@ -34,5 +34,6 @@ export function createRestServer(needs: HandlerNeeds & AreaNeeds, options: RestS
     operators: { rules: needs.policy, storage: needs.storage },
     clock,
     log,
+    timings: telemetry.timings,
   })
 }

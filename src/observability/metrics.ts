@@ -44,6 +44,7 @@ export function createMetrics({ loopResolutionMs = 50, monitorLoop = monitorEven
     pictures: picturesMetrics(declare),
     search: searchMetrics(declare),
     files: filesMetrics(declare),
+    telemetry: telemetryMetrics(declare),
     /** Releases the event-loop monitor. */
     close: () => loop.stop(),
   }
@@ -436,6 +437,16 @@ function filesMetrics(declare: Declare) {
     troubles: declare.gauge(
       "starling_file_store_troubled",
       "Connections to an object store whose latest request was refused or failed: 0 is well",
+    ),
+  }
+}
+
+function telemetryMetrics(declare: Declare) {
+  return {
+    lost: declare.counter("starling_telemetry_lost_total", "Timings that could not be stored"),
+    cspReports: declare.counter(
+      "starling_csp_reports_total",
+      "Violations of content security policies that browsers reported",
     ),
   }
 }

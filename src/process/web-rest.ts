@@ -20,6 +20,8 @@ import { systemClock as clock } from "../std/system-clock.ts"
 import { DeliveryCounts } from "../views/delivery-counts.ts"
 import { documentationPages } from "../web/documentation-pages.ts"
 import { personPages } from "../web/person-pages.ts"
+import { Timings } from "../http/service/timings.ts"
+import { routes } from "../contract/contract.ts"
 import type { WebParts } from "./web-gateway.ts"
 import type { WebWorkerOptions } from "./web-worker-options.ts"
 
@@ -30,11 +32,21 @@ export function openRest(
   gateway: Gateway,
   host: Pick<ShardHost, "checkPublication" | "checkOwners">,
 ) {
-  const { config, topology, log, metrics } = options
+  const { self, config, topology, log, metrics } = options
   const { connections, cluster, presences, service, tokens, admission, iceServers } = parts
   const { storage, jobs, blobs, secrets, signedPath } = connections
   const { policy, publicUrl } = config
   const deferred = deferredWork(log)
+  const timings = new Timings({
+    ...topology.telemetry,
+    storage,
+    routes: Object.values(routes),
+    writer: self.id,
+    isEnabled: policy.telemetry_enabled,
+    clock,
+    log,
+    metrics,
+  })
   const server = createRestServer(
     {
       ask: cluster.ask,
@@ -75,6 +87,7 @@ export function openRest(
         publicUrl,
         hasDocs: policy.docs_enabled,
       },
+      telemetry: { timings, noteCspReport: () => metrics.telemetry.cspReports.inc() },
       views: {
         ask: cluster.ask,
         storage,
@@ -104,7 +117,13 @@ export function openRest(
       metrics,
     },
   )
-  return { server, stopDeferred: () => deferred.stop() }
+  return {
+    server,
+    async stopDeferred() {
+      deferred.stop()
+      await timings.stop()
+    },
+  }
 }
 
 const requestsOfPictures = ({ self, topology, metrics }: WebWorkerOptions, { connections, cluster }: WebParts) =>

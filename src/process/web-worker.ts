@@ -56,7 +56,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const listener = await listen(app, options.listen)
 
   const closeAll = async () => {
-    stopDeferred()
+    await stopDeferred()
     service.stop()
     requests.stop()
     await host.stop()

@@ -42,6 +42,7 @@ import { personalData as sessions } from "./accounts/sessions.ts"
 import { personalData as settings } from "./accounts/settings.ts"
 import { personalData as stickers } from "./communities/stickers.ts"
 import { personalData as tells } from "./core/tells.ts"
+import { personalData as telemetry } from "./service/telemetry.ts"
 import { personalData as thumbnails } from "./messages/thumbnails.ts"
 import { personalData as uploadSessions } from "./messages/upload-sessions.ts"
 import { personalData as uploads } from "./messages/uploads.ts"
@@ -107,6 +108,7 @@ const declared = [
   accessTokens,
   operators,
   operatorTrail,
+  telemetry,
 ]
 
 /** In the order in which an export gives them. */

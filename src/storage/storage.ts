@@ -48,6 +48,7 @@ import { storedPicturesStorage } from "./communities/stored-pictures.ts"
 import { thumbnailsStorage } from "./messages/thumbnails.ts"
 import { stickersStorage } from "./communities/stickers.ts"
 import { tellsStorage } from "./core/tells.ts"
+import { telemetryStorage } from "./service/telemetry.ts"
 import { uploadContentsStorage } from "./messages/upload-contents.ts"
 import { uploadSessionsStorage } from "./messages/upload-sessions.ts"
 import { uploadsStorage } from "./messages/uploads.ts"
@@ -142,6 +143,7 @@ export function openStorage(options: StorageOptions) {
     addressBlocks: asked(addressBlocksStorage(sql)),
     accessTokens: asked(accessTokensStorage(sql)),
     operatorRequests: asked(operatorRequestsStorage(sql)),
+    telemetry: asked(telemetryStorage(sql)),
     operators: asked(operatorsStorage(sql)),
     operatorTrail: asked(operatorTrailStorage(sql)),
     /** Searches have connections of their own: what takes long keeps nothing else waiting. */

@@ -1,4 +1,5 @@
 import { focusSeconds } from "../domain/accounts/settings.ts"
+import { daySeconds } from "../domain/service/telemetry.ts"
 import { forgetting, type Sweep } from "./sweep.ts"
 
 /** What is over by itself and needs no job. */
@@ -10,4 +11,8 @@ export const sweeps: readonly Sweep[] = [
   ({ storage }) =>
     () =>
       storage.placement.forgetDead(),
+  ({ storage, now }) =>
+    () =>
+      storage.telemetry.keepDays(now()),
+  forgetting(({ telemetry }, beforeS, limit) => telemetry.forgetWriters(beforeS - daySeconds, limit)),
 ]

@@ -54,6 +54,7 @@ export interface JobTools {
     | "oauth"
     | "invites"
     | "tells"
+    | "telemetry"
     | "placement"
     | "voice"
     | "users"

@@ -12,7 +12,7 @@ import { automodRuleTypes } from "../../src/contract/communities/automod.ts"
 import { errors, type ErrorCode } from "../../src/contract/core/errors.ts"
 import { closeCodes, opcodes } from "../../src/contract/core/gateway-codes.ts"
 import { allIntents, bitOf, defaultIntents } from "../../src/contract/core/intents.ts"
-import type { EventDefinition, Route } from "../../src/contract/core/registry.ts"
+import { isForUsers, type EventDefinition, type Route } from "../../src/contract/core/registry.ts"
 import { Sightings } from "./coverage.ts"
 
 let sightings: Sightings | undefined
@@ -50,7 +50,7 @@ export async function refusal(call: Promise<unknown>): Promise<ErrorCode> {
 /** What the client's `checkReplies` calls. @returns the refusal's code */
 export function checkReply(route: Route, status: number, body: unknown): ErrorCode | undefined {
   const name = nameOf.get(route) ?? breach(`${route.method} ${route.path} is not in the contract`)
-  if (status === 200) {
+  if (status === (route.isEmpty ? 204 : 200)) {
     checkShape(`the reply of ${name}`, route.reply, body)
     seen().note("answers", name)
     return undefined
@@ -83,7 +83,7 @@ function sharedBy(route: Route): ErrorCode[] {
   if (route.mount === "operators" || route.auth === "administrator" || route.auth === "signed")
     codes.push("access_denied")
   if (route.auth === "operator") codes.push("invalid_token", "operator_session_ended")
-  else if (route.auth !== "public") {
+  if (isForUsers(route)) {
     codes.push(
       "authentication_required",
       "invalid_token",

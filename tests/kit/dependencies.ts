@@ -943,6 +943,12 @@ const attempts: { readonly [Name in Asked]: Attempt } = {
     call: (on, _, signal) => on.getHashStatus({ hash_value: "0".repeat(64) }, { signal }),
     same: true,
   }),
+  recordResponseTimes: attempt({
+    as: "ada",
+    call: (on, _, signal) => on.recordResponseTimes({ entries: [] }, { signal }),
+  }),
+  recordTelemetry: attempt({ call: (on, _, signal) => on.recordTelemetry({ entries: [] }, { signal }) }),
+  reportCspViolation: attempt({ call: (on, _, signal) => on.reportCspViolation({}, { signal }) }),
   reportFile: attempt({
     as: "ada",
     call: (on, _, signal) => on.reportFile({ hash_value: "0".repeat(64), reason: "spam" }, { signal }),

@@ -67,6 +67,7 @@ const leftOpen = [
   "listTiers",
   "listBadges",
   ...Object.keys(operatorRoutes),
+  "reportCspViolation",
 ]
 
 /** To a file of a message: a page shows it without a word of its own. */

@@ -366,6 +366,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
     operators: unsupportedAll("operators"),
     operatorTrail: unsupportedAll("operatorTrail"),
+    telemetry: unsupportedAll("telemetry"),
     operatorRequests: {
       forceLogout: unsupported("operatorRequests.forceLogout"),
       logoutAll: unsupported("operatorRequests.logoutAll"),

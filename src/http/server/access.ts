@@ -151,10 +151,10 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
       route.auth === "signed" && options.isSignedLink(file!, new URLSearchParams(queryText)),
 
     /**
-     * A signed link is good whatever token comes with it. With a good token the request counts for
-     * its user, not for the address.
+     * Where nobody has to say who they are, a request is let in whatever token comes with it. With a
+     * good token it counts for its user, not for the address.
      */
-    async tokenBesideLink(exchange: Exchange, route: Route): Promise<string | undefined> {
+    async goodToken(exchange: Exchange, route: Route): Promise<string | undefined> {
       const token = tokenIn(exchange, route)
       if (typeof token !== "string") return undefined
       const presented = tokens.present(token)

@@ -203,10 +203,10 @@ export class Exchange {
     res.cork(() => {
       if (status !== 200) res.writeStatus(statusLines.get(status) ?? String(status))
       this.#writeHeaders(contentType)
-      if (status === 304 || this.isHead) {
+      if (status === 204 || status === 304 || this.isHead) {
         // `endWithoutBody(length)` would leave the connection waiting for a body, so the length is
         // a header here.
-        if (status !== 304) res.writeHeader("Content-Length", String(length))
+        if (this.isHead && status !== 304) res.writeHeader("Content-Length", String(length))
         if (close) res.writeHeader("Connection", "close")
         res.endWithoutBody()
       } else res.end(content, close)

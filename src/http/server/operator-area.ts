@@ -106,7 +106,7 @@ export class OperatorArea {
    * undefined: this is no call of an operator.
    */
   sessionIn({ authorization, repeatedAuthorization }: Exchange, { auth }: Route): string | null | undefined {
-    if (auth === "public" || auth === "user" || auth === "person") return undefined
+    if (auth === "public" || auth === "optional" || auth === "user" || auth === "person") return undefined
     if (auth !== "operator" && !this.isEnabled) return undefined
     const token =
       authorization?.startsWith("Bearer ") && !repeatedAuthorization ? authorization.slice("Bearer ".length) : undefined
