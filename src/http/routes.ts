@@ -36,6 +36,8 @@ import { settings } from "./accounts/settings.ts"
 import { stickers } from "./communities/stickers.ts"
 import { system } from "./service/system.ts"
 import { telemetry } from "./service/telemetry.ts"
+import { operatorLogs } from "./operators/logs.ts"
+import { operatorTelemetry } from "./operators/telemetry.ts"
 import { trail } from "./operators/trail.ts"
 import { twoFactor } from "./accounts/two-factor.ts"
 import { uploadSessions } from "./messages/upload-sessions.ts"
@@ -86,6 +88,8 @@ const resources = [
   voice,
   webhooks,
   telemetry,
+  operatorLogs,
+  operatorTelemetry,
   trail,
 ] as const
 

@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os"
+import { join } from "node:path"
 import { asyncapiDocument } from "../apidocs/asyncapi.ts"
 import { openapiInSteps } from "../apidocs/openapi.ts"
 import { webWorkersOf } from "../config.ts"
@@ -22,6 +23,7 @@ import { documentationPages } from "../web/documentation-pages.ts"
 import { personPages } from "../web/person-pages.ts"
 import { Timings } from "../http/service/timings.ts"
 import { routes } from "../contract/contract.ts"
+import { openLogFiles } from "../storage/core/log-files.ts"
 import type { WebParts } from "./web-gateway.ts"
 import type { WebWorkerOptions } from "./web-worker-options.ts"
 
@@ -70,6 +72,7 @@ export function openRest(
           metrics,
         }),
         secrets,
+        logFiles: openLogFiles({ folder: join(config.dataDir, "logs"), ...topology.logs.reads }),
         iceServers,
         classifiers: createClassifiers(config.classifiers, { log, metrics }),
         hashing: createHashing({

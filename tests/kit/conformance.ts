@@ -129,6 +129,7 @@ const shapeOf = (code: ErrorCode) => {
 
 /** Messages that say more than the table's. */
 const elaborated: Partial<Record<ErrorCode, RegExp>> = {
+  unsupported_format: /^Unsupported format: /,
   permission_denied: /^Missing (required permission: [a-z_.]+|emojis\.manage permission)$/,
   access_denied: /^Not a member of this server$/,
   file_over_limit: /^File size \d+ exceeds limit \d+$/,

@@ -177,6 +177,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
         blobs,
         pictures: { encode: () => Promise.reject(unavailable("there is no job worker")) },
         budgets: { spend: async () => {} },
+        logFiles: { list: async () => [], page: () => Promise.reject(fail("log_file_not_found")) },
         iceServers: () => [],
         hashing: createHashing({ memoryKib: 1_024, passes: 1, maxConcurrent: 1, timeoutMs: 3_000 }),
         secrets: createSecrets("ab".repeat(32)),
