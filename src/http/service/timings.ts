@@ -13,6 +13,7 @@ import {
 import type { Log } from "../../observability/log.ts"
 import type { Metrics, RouteMetrics } from "../../observability/metrics.ts"
 import { secondsAt, type Clock, type Timer } from "../../std/clock.ts"
+import { within } from "../../std/deadline.ts"
 import type { TimingBatch } from "../../storage/service/telemetry.ts"
 import type { Storage } from "../../storage/storage.ts"
 
@@ -34,6 +35,7 @@ export interface TimingsOptions {
 const maxClientTimings = 1_000
 const attempts = 2
 const pauseMs = 1_000
+const lastWriteMs = 2_000
 
 /**
  * How long requests take, as this process and its clients have measured it. It is added up in memory and written every few
@@ -94,11 +96,11 @@ export class Timings {
     await this.#write()
   }
 
-  /** The last is written at once. */
+  /** The last is written at once, if that does not take long. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#timer?.stop()
-    if (this.#options.isEnabled) await this.flush()
+    if (this.#options.isEnabled) await within(lastWriteMs, this.flush(), () => {})
   }
 
   /**
@@ -135,9 +137,10 @@ export class Timings {
     if (taken.length === 0) return
     this.#taken = []
     const batch = { writer: this.#options.writer, number: ++this.#batches, rows: rowsOf(taken) }
-    this.#writing = this.#store(batch)
-    this.#isFailing = !(await this.#writing)
-    this.#writing = undefined
+    const writing = this.#store(batch)
+    this.#writing = writing
+    this.#isFailing = !(await writing)
+    if (this.#writing === writing) this.#writing = undefined
     if (this.#isFailing) for (const { figures } of taken) this.#options.metrics.telemetry.lost.inc(figures.count)
   }
 
@@ -150,7 +153,7 @@ export class Timings {
         if (this.#isFailing) log.info("timings are stored again")
         return true
       } catch (error) {
-        if (attempt === attempts) {
+        if (attempt === attempts || this.#isStopped) {
           if (!this.#isFailing) log.warn({ err: error }, "timings are not stored")
           return false
         }
