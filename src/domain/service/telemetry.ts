@@ -103,17 +103,18 @@ function momentOf(timestamp: number | undefined, nowS: number): number {
 }
 
 /**
- * Timings that clients have sent since they were last taken, by endpoint and span. There are never more than `most` of them: what
- * would be one more is refused.
+ * Timings that clients have sent since they were last taken, by endpoint and span. Of the span that is now there are as many as
+ * there are endpoints; of the past never more than `maxPast`: one more is refused, so that nobody takes the place of others'.
  */
 export class ClientTimings {
   readonly #names: EndpointNames
-  readonly #most: number
+  readonly #maxPast: number
+  #past = 0
   #timings = new Map<string, Timing>()
 
-  constructor(names: EndpointNames, most: number) {
+  constructor(names: EndpointNames, maxPast: number) {
     this.#names = names
-    this.#most = most
+    this.#maxPast = maxPast
   }
 
   /** @returns whether there was a place for it */
@@ -123,7 +124,9 @@ export class ClientTimings {
     const key = `${at} ${endpoint.method} ${endpoint.endpoint}`
     let timing = this.#timings.get(key)
     if (!timing) {
-      if (this.#timings.size >= this.#most) return false
+      const isPast = at < beginOf(nowS, smallest)
+      if (isPast && this.#past >= this.#maxPast) return false
+      if (isPast) this.#past++
       timing = { ...endpoint, source: "client", at, figures: new Figures() }
       this.#timings.set(key, timing)
     }
@@ -137,6 +140,7 @@ export class ClientTimings {
   take(): Timing[] {
     const taken = [...this.#timings.values()]
     this.#timings = new Map()
+    this.#past = 0
     return taken
   }
 }

@@ -31,8 +31,8 @@ export interface TimingsOptions {
   readonly metrics: Pick<Metrics, "telemetry">
 }
 
-/** Timings of clients that wait to be written, by endpoint and five minutes. */
-const maxClientTimings = 1_000
+/** Timings of the past that clients have sent and that wait to be written, by endpoint and five minutes. */
+const maxPastTimings = 200
 const attempts = 2
 const pauseMs = 1_000
 const lastWriteMs = 2_000
@@ -60,7 +60,7 @@ export class Timings {
 
   constructor(options: TimingsOptions) {
     this.#options = options
-    this.#clients = new ClientTimings(new EndpointNames(options.routes), maxClientTimings)
+    this.#clients = new ClientTimings(new EndpointNames(options.routes), maxPastTimings)
     if (options.isEnabled) this.#schedule()
   }
 
