@@ -6,13 +6,19 @@ import { backoffMs } from "../std/backoff.ts"
 
 /**
  * Pictures have a queue of their own: their jobs take processor time, so few of them run at once, and
- * requests wait for some of them.
+ * requests wait for some of them. So have questions to classifiers, which are slow and not ours.
  */
-export const jobQueueNames = ["jobs", "pictures"] as const
+export const jobQueueNames = ["jobs", "pictures", "classifiers"] as const
 export type JobQueueName = (typeof jobQueueNames)[number]
 const pictureJobs: ReadonlySet<string> = new Set<JobName>(["encodePicture", "makeThumbnails"])
 const backgroundJob: JobName = "makeThumbnails"
-const queueOf = (job: string): JobQueueName => (pictureJobs.has(job) ? "pictures" : "jobs")
+const classifierJob: JobName = "classifyMessage"
+const queueOf = (job: string): JobQueueName =>
+  pictureJobs.has(job) ? "pictures" : job === classifierJob ? "classifiers" : "jobs"
+/** Questions to classifiers that wait at most; what comes then is asked about by nobody. */
+const maxClassifierJobs = 20_000
+/** Milliseconds for which it is known how many wait. */
+const countedForMs = 500
 export const jobPrefix = (prefix: string) => `${prefix}{jobs}`
 
 /** Where jobs are put; the queue never holds the only copy of anything. */
@@ -25,8 +31,19 @@ export interface JobQueue {
 /** Milliseconds before a job that failed is tried again: 0.5 s, doubling up to five minutes. */
 export const jobRetryDelay = (failures: number): number => backoffMs(failures - 1, 500, 300_000)
 
+export interface JobQueueOptions {
+  readonly maxClassifierJobs?: number
+  /** A job was left out because too many wait. */
+  readonly onLeftOut?: (job: string) => void
+}
+
 /** `connection` fails fast: the caller tries again. A key that is waiting already is not added twice. */
-export function openJobQueue(connection: Redis, prefix: string, now: () => number): JobQueue {
+export function openJobQueue(
+  connection: Redis,
+  prefix: string,
+  now: () => number,
+  { maxClassifierJobs: most = maxClassifierJobs, onLeftOut = () => {} }: JobQueueOptions = {},
+): JobQueue {
   const open = (name: JobQueueName) => {
     const queue = new Queue(name, {
       connection,
@@ -37,10 +54,25 @@ export function openJobQueue(connection: Redis, prefix: string, now: () => numbe
     queue.on("error", () => {})
     return queue
   }
-  const queues = { jobs: open("jobs"), pictures: open("pictures") }
+  const queues = { jobs: open("jobs"), pictures: open("pictures"), classifiers: open("classifiers") }
   const all = Object.values(queues)
+  let counted = { count: 0, atMs: -Infinity }
+
+  /** Asked now and then, and estimated in between. */
+  async function isClassifierQueueFull(): Promise<boolean> {
+    if (now() - counted.atMs > countedForMs) {
+      const counts = await queues.classifiers.getJobCounts("waiting", "delayed")
+      counted = { count: Object.values(counts).reduce((sum, count) => sum + count, 0), atMs: now() }
+    }
+    return counted.count++ >= most
+  }
+
   return {
     async add({ job, data, key, runAtMs }) {
+      if (job === classifierJob && (await isClassifierQueueFull())) {
+        onLeftOut(job)
+        return
+      }
       const delay = Math.max(0, runAtMs - now())
       await queues[queueOf(job)].add(job, data, {
         // BullMQ keeps ":" for itself.

@@ -444,9 +444,15 @@ function automodMetrics(declare: Declare) {
   return {
     questions: declare.counters(
       "starling_automod_classifier_questions_total",
-      "Texts sent to a classifier, by outcome. Unless it is `answered`, the message passes the rule; `busy` because of others, it is refused with 503",
+      "Questions to classifiers about stored messages, by outcome. `refused`: the classifier does not take the text; `busy`, and `resting` after failures: it was not asked yet; these, `late` and `failed` are asked again for five minutes",
       "outcome",
-      ["answered", "late", "failed", "busy"],
+      ["answered", "refused", "late", "failed", "busy", "resting"],
+    ),
+    unclassified: declare.counters(
+      "starling_automod_unclassified_total",
+      "Messages that no classifier has judged, by reason: the classifier does not take the text, gave no answer within five minutes, or too many messages waited",
+      "reason",
+      ["refused", "late", "overloaded"],
     ),
     texts: declare.counters(
       "starling_automod_texts_total",

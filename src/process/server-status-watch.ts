@@ -1,8 +1,9 @@
 import { AccessTokens } from "../domain/service/access-tokens.ts"
 import { AddressBlocks } from "../domain/service/address-blocks.ts"
+import type { ClassifierBackend } from "../contract/communities/automod.ts"
 import type { Address } from "../domain/core/client-address.ts"
 import type { Clock, Timer } from "../std/clock.ts"
-import type { ServiceFacts, ServiceView } from "../domain/service/server-status.ts"
+import type { Moderation, ServiceFacts, ServiceView } from "../domain/service/server-status.ts"
 import { compareIds } from "../domain/core/snowflake.ts"
 import type { Log } from "../observability/log.ts"
 import type { Storage } from "../storage/storage.ts"
@@ -11,6 +12,8 @@ export interface ServerStatusWatchOptions {
   readonly storage: Pick<Storage, "serverStatus" | "addressBlocks" | "accessTokens">
   /** Milliseconds from one look to the next. */
   readonly everyMs: number
+  /** Classifiers that the configuration has set up. */
+  readonly classifiers: readonly ClassifierBackend[]
   /** An operator's request waits for somebody. */
   readonly onAsked: () => void
   readonly clock: Clock
@@ -27,6 +30,7 @@ export class ServerStatusWatch implements ServiceView {
   #facts: ServiceFacts
   #blocks: AddressBlocks
   #accessTokens: AccessTokens
+  #moderation: Moderation
   readonly #timer: Timer
   #isLooking = false
   #isStopped = false
@@ -42,6 +46,7 @@ export class ServerStatusWatch implements ServiceView {
     this.#facts = facts
     this.#blocks = blocks
     this.#accessTokens = accessTokens
+    this.#moderation = moderationOf(options, facts)
     this.#timer = options.clock.every(options.everyMs, () => this.#lookAgain())
   }
 
@@ -67,6 +72,10 @@ export class ServerStatusWatch implements ServiceView {
 
   get accessTokens(): AccessTokens {
     return this.#accessTokens
+  }
+
+  get moderation(): Moderation {
+    return this.#moderation
   }
 
   isOver(session: string): boolean {
@@ -111,9 +120,15 @@ export class ServerStatusWatch implements ServiceView {
     this.#facts = facts
     this.#blocks = blocks
     this.#accessTokens = tokens
+    this.#moderation = moderationOf(this.#options, facts)
     const isNew = isChanged || facts.changes !== before.changes || facts.resets !== before.resets
     if (facts.changes !== before.changes) this.#options.log.info({ state: facts.state }, "state of the service")
     if (isNew) for (const listener of this.#listeners) listener(facts, before)
     if (isAsked) onAsked()
   }
 }
+
+const moderationOf = (
+  { classifiers }: Pick<ServerStatusWatchOptions, "classifiers">,
+  { automod_off, automod_backends }: ServiceFacts,
+): Moderation => ({ isOff: automod_off, backends: [...new Set([...classifiers, ...automod_backends])] })

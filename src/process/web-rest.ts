@@ -8,7 +8,6 @@ import { messageOf, shownStatus, waitFor, type ServiceView } from "../domain/ser
 import type { Gateway } from "../gateway/gateway.ts"
 import { unlimitedIn } from "./connection-limits.ts"
 import { createRestServer } from "../http/rest-server.ts"
-import { createClassifiers } from "../integrations/classifiers.ts"
 import { PictureRequests } from "../cluster/picture-requests.ts"
 import { createBudgets } from "../cluster/budgets.ts"
 import { createHashing } from "../integrations/password-hashing.ts"
@@ -59,7 +58,6 @@ export function openRest(
         }),
         secrets,
         iceServers,
-        classifiers: createClassifiers(config.classifiers, { log, metrics }),
         hashing: createHashing({
           memoryKib: policy.password_hash_memory,
           passes: policy.password_hash_passes,
@@ -74,6 +72,7 @@ export function openRest(
         accessTokens: () => service.accessTokens,
         publicUrl,
         hasDocs: policy.docs_enabled,
+        moderation: () => service.moderation,
       },
       views: {
         ask: cluster.ask,

@@ -5,6 +5,7 @@ import { PresenceLookup } from "../actors/social/presence-lookup.ts"
 import { createAdmission } from "../cluster/admission.ts"
 import { connector } from "../cluster/redis.ts"
 import { unixSocketsIn } from "../cluster/unix-sockets.ts"
+import { backendsOf } from "../domain/communities/automod-settings.ts"
 import { iceServersFor } from "../domain/voice/voice.ts"
 import type { Gateway } from "../gateway/gateway.ts"
 import { createTextJudge } from "../integrations/text-judge.ts"
@@ -113,7 +114,7 @@ const join = (options: WebWorkerOptions, { admission, sessions, keys, lineage, s
 
 /** What operators say of the service, and what they ask of it. */
 async function watchService(
-  { self, topology, log }: WebWorkerOptions,
+  { self, config, topology, log }: WebWorkerOptions,
   { storage }: WebConnections,
   { ask, create }: Cluster,
 ) {
@@ -122,6 +123,7 @@ async function watchService(
   const service = await ServerStatusWatch.start({
     storage,
     everyMs: lookEveryMs,
+    classifiers: backendsOf(config.classifiers),
     onAsked: () => requests.begin(),
     clock,
     log,

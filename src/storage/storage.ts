@@ -4,6 +4,7 @@ import { addressBlocksStorage } from "./service/address-blocks.ts"
 import { auditLogStorage } from "./communities/audit-log.ts"
 import { avatarsStorage } from "./accounts/avatars.ts"
 import { automodStorage } from "./communities/automod.ts"
+import { automodSettingsStorage } from "./service/automod-settings.ts"
 import { bansStorage } from "./communities/bans.ts"
 import { botsStorage } from "./accounts/bots.ts"
 import { channelsStorage } from "./communities/channels.ts"
@@ -107,6 +108,7 @@ export function openStorage(options: StorageOptions) {
     guildMembers: asked(guildMembersStorage(sql)),
     auditLog: asked(auditLogStorage(sql)),
     automod: asked(automodStorage(sql)),
+    automodSettings: asked(automodSettingsStorage(sql)),
     emojis: asked(emojisStorage(sql)),
     stickers: asked(stickersStorage(sql)),
     icons: asked(iconsStorage(sql)),

@@ -52,7 +52,7 @@ async function assemble(tools: JobTools, session_id: string): Promise<void> {
     await blobs.putPieces(key, assembled(tools, session.blobs, examined))
     const { size, hash, content_type } = examined.facts()
     if (size !== total_size) throw new Error(`the chunks hold ${size} bytes instead of ${total_size}`)
-    const phash = isHashable(content_type, size) ? await tools.perceptualHash(() => blobs.get(key)) : ""
+    const phash = isHashable(content_type, size) ? await tools.pictures.perceptualHash(() => blobs.get(key)) : ""
     if ((await storage.fileBlocks.reasonAgainst(hash, phash)) !== undefined) throw fail("file_blocked")
     const missing = await missingBlob(storage.uploads, blobs, hash)
     const file = newBlobName() + keptExtension(filename)

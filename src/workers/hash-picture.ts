@@ -10,10 +10,10 @@ const maxSwept = 20
  * Finds out what a picture that was sent looks like. If it looks like a blocked one it is blocked as
  * well: it is neither served nor taken again.
  */
-export const hashPicture: Processor<"hashPicture"> = async ({ storage, blobs, perceptualHash, now }, { hash }) => {
+export const hashPicture: Processor<"hashPicture"> = async ({ storage, blobs, pictures, now }, { hash }) => {
   const found = await storage.uploadContents.unhashedOf(hash)
   if (!found) return
-  const phash = await perceptualHash(() => blobs.get(uploadFile(found.blob)))
+  const phash = await pictures.perceptualHash(() => blobs.get(uploadFile(found.blob)))
   if (phash !== "") await storage.fileBlocks.blockAlike(hash, phash, secondsAt(now()))
   await storage.uploadContents.putPhash(hash, phash)
 }

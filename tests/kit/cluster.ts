@@ -213,6 +213,7 @@ export class Cluster {
       databaseUrl: this.databaseUrl,
       redisUrl: this.redisUrl,
       redisPrefix: this.redisPrefix,
+      secretKey,
       socketFolder: this.dataDir,
       log: this.#log(`job-${slot}`),
       metrics,

@@ -105,6 +105,7 @@ test("a lost key is replaced by another, without what was sealed: not while a se
   const { secret } = await ada.on(place!).enableTwoFactor({ password: ada.password })
   await ada.on(place!).confirmTwoFactor({ code: generateSync({ secret }) })
   const { challenge_token } = await clientAt(place!).login({ username: ada.username, password: ada.password })
+  await cluster.sql`UPDATE service SET automod_classifiers = 'sealed with it', automod_backends = '{custom}'`
   // Not confirmed yet.
   await lin.on(place!).enableTwoFactor({ password: lin.password })
   const before = await factors()
@@ -130,6 +131,8 @@ test("a lost key is replaced by another, without what was sealed: not while a se
   await until("its connections are gone", async () => (answer = answer.code === 0 ? answer : await say()).code === 0)
   expect(answer.out).toMatch(/disabled second factors: 1, invalidated backup codes: 10$/)
   expect(await factors()).toEqual(before.map(() => ({ totp_enabled: false, none: true, codes: 0 })))
+  const [settings] = await cluster.sql`SELECT automod_classifiers, automod_backends, automod_version FROM service`
+  expect(settings).toEqual({ automod_classifiers: null, automod_backends: [], automod_version: 1 })
   expect(await cluster.sql`SELECT 1 FROM incarnations WHERE died_at IS NULL`).toEqual([])
   expect(await generations()).toBeGreaterThan(generation)
 

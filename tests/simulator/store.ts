@@ -366,6 +366,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
     operators: unsupportedAll("operators"),
     operatorTrail: unsupportedAll("operatorTrail"),
+    automodSettings: unsupportedAll("automodSettings"),
     operatorRequests: {
       forceLogout: unsupported("operatorRequests.forceLogout"),
       logoutAll: unsupported("operatorRequests.logoutAll"),
@@ -732,6 +733,10 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       membersWith: unsupported("automod.membersWith"),
       recentPosts: unsupported("automod.recentPosts"),
       forgetOld: unsupported("automod.forgetOld"),
+      reputations: unsupported("automod.reputations"),
+      rules: unsupported("automod.rules"),
+      serverOf: unsupported("automod.serverOf"),
+      judged: unsupported("automod.judged"),
     },
     webhooks: { find: unsupported("webhooks.find"), ofServer: async () => [] },
 

@@ -259,6 +259,9 @@ export const errors = {
   automod_target_not_found: { status: 400, message: "Not a role or a channel of this server", retry: false },
   automod_limit: { status: 400, message: "Auto-moderation rule limit", retry: false },
   automod_rule_not_found: { status: 404, message: "Rule not found in this server", retry: false },
+  operator_rule_not_found: { status: 404, message: "Rule not found", retry: false },
+  no_classifier: { status: 400, message: "No such classifier is set up", retry: false },
+  invalid_automod_settings: { status: 400, message: "Invalid auto-moderation settings", retry: false },
 
   // Files of messages
   file_over_limit: { status: 400, message: "File size exceeds limit", retry: false },

@@ -77,6 +77,22 @@ export const alertModerators = defineJob({
   data: z.object({ server_id: Snowflake, violation_id: Snowflake }),
 })
 
+export const classifyMessage = defineJob({
+  name: "classifyMessage",
+  summary: "Ask the classifiers of auto-moderation about a stored message, and do what its rules say",
+  data: z.object({
+    server_id: Snowflake,
+    /** Of the server. */
+    owner_id: Snowflake,
+    channel_id: Snowflake,
+    message_id: Snowflake,
+    author_id: Snowflake,
+    rule_ids: z.array(Snowflake),
+    /** When it was sent or edited, in Unix milliseconds. */
+    since: z.int(),
+  }),
+})
+
 export const deleteMessagesOf = defineJob({
   name: "deleteMessagesOf",
   summary: "Delete the messages of a banned user in a server between two ids",
@@ -154,6 +170,7 @@ export const jobs = {
   alertModerators,
   announceUser,
   assembleUpload,
+  classifyMessage,
   deleteFiles,
   deleteMessagesOf,
   deleteUploads,

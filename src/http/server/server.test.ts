@@ -178,7 +178,6 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
         iceServers: () => [],
         hashing: createHashing({ memoryKib: 1_024, passes: 1, maxConcurrent: 1, timeoutMs: 3_000 }),
         secrets: createSecrets("ab".repeat(32)),
-        classifiers: { backends: [], scores: async () => ({}) },
       },
       service: {
         accessTokens: () => new AccessTokens([]),
@@ -186,6 +185,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
         status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
         publicUrl: "https://chat.example",
         hasDocs: true,
+        moderation: () => ({ isOff: false, backends: [] }),
       },
       views: { ask, storage, linkTo, delivered, clock: Date.now, searchReach: clusterConfig.search },
     },
