@@ -25,6 +25,7 @@ import * as notificationSettings from "./accounts/notification-settings.ts"
 import * as notifications from "./accounts/notifications.ts"
 import * as oauth from "./accounts/oauth.ts"
 import * as overrides from "./communities/overrides.ts"
+import * as operatorAutomod from "./operators/automod.ts"
 import * as operatorTrail from "./operators/trail.ts"
 import * as polls from "./messages/polls.ts"
 import * as pins from "./messages/pins.ts"
@@ -57,6 +58,7 @@ export const resourceLimits = [pins, polls, uploadSessions, fileReports]
 /** The routes of the operator area, by operation id. They are no part of what users can do. */
 export const operatorRoutes = {
   ...operatorTrail.routes,
+  ...operatorAutomod.routes,
 }
 export type OperatorRouteName = keyof typeof operatorRoutes
 

@@ -35,6 +35,7 @@ import { servers } from "./communities/servers.ts"
 import { settings } from "./accounts/settings.ts"
 import { stickers } from "./communities/stickers.ts"
 import { system } from "./service/system.ts"
+import { operatorAutomod } from "./operators/automod.ts"
 import { trail } from "./operators/trail.ts"
 import { twoFactor } from "./accounts/two-factor.ts"
 import { uploadSessions } from "./messages/upload-sessions.ts"
@@ -84,6 +85,7 @@ const resources = [
   users,
   voice,
   webhooks,
+  operatorAutomod,
   trail,
 ] as const
 

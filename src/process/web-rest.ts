@@ -8,6 +8,9 @@ import { messageOf, shownStatus, waitFor, type ServiceView } from "../domain/ser
 import type { Gateway } from "../gateway/gateway.ts"
 import { unlimitedIn } from "./connection-limits.ts"
 import { createRestServer } from "../http/rest-server.ts"
+import { createClassifiers } from "../integrations/classifiers.ts"
+import { ClassifierSettingsStore } from "../integrations/classifier-settings.ts"
+import type { TextJudge } from "../integrations/text-judge.ts"
 import { PictureRequests } from "../cluster/picture-requests.ts"
 import { createBudgets } from "../cluster/budgets.ts"
 import { createHashing } from "../integrations/password-hashing.ts"
@@ -19,6 +22,7 @@ import { systemClock as clock } from "../std/system-clock.ts"
 import { DeliveryCounts } from "../views/delivery-counts.ts"
 import { documentationPages } from "../web/documentation-pages.ts"
 import { personPages } from "../web/person-pages.ts"
+import type { WebConnections } from "./web-connections.ts"
 import type { WebParts } from "./web-gateway.ts"
 import type { WebWorkerOptions } from "./web-worker-options.ts"
 
@@ -27,13 +31,14 @@ export function openRest(
   options: WebWorkerOptions,
   parts: WebParts,
   gateway: Gateway,
-  host: Pick<ShardHost, "checkPublication" | "checkOwners">,
+  { host, texts }: { host: Pick<ShardHost, "checkPublication" | "checkOwners">; texts: TextJudge },
 ) {
   const { config, topology, log, metrics } = options
   const { connections, cluster, presences, service, tokens, admission, iceServers } = parts
   const { storage, jobs, blobs, secrets, signedPath } = connections
   const { policy, publicUrl } = config
   const deferred = deferredWork(log)
+  const classifiers = classifiersOf(options, connections)
   const server = createRestServer(
     {
       ask: cluster.ask,
@@ -58,6 +63,9 @@ export function openRest(
         }),
         secrets,
         iceServers,
+        texts,
+        classifiers: classifiers.asking,
+        classifierSettings: classifiers.settings,
         hashing: createHashing({
           memoryKib: policy.password_hash_memory,
           passes: policy.password_hash_passes,
@@ -103,7 +111,29 @@ export function openRest(
       metrics,
     },
   )
-  return { server, stopDeferred: () => deferred.stop() }
+  const stop = () => {
+    deferred.stop()
+    classifiers.asking.close()
+  }
+  return { server, stopDeferred: stop }
+}
+
+/** Milliseconds in which an operator who tries out a rule has an answer. */
+const triedWithinMs = 3_000
+
+/** Classifiers as operators set them up and try them out: messages are judged by job workers. */
+function classifiersOf({ config, log, metrics }: WebWorkerOptions, { storage, secrets }: WebConnections) {
+  const { classifiers: configured, privateClassifiers: mayBePrivate } = config
+  return {
+    settings: new ClassifierSettingsStore({ storage, secrets, configured, mayBePrivate }),
+    asking: createClassifiers({
+      mayBePrivate,
+      log,
+      metrics,
+      now: () => performance.now(),
+      maxTimeoutMs: triedWithinMs,
+    }),
+  }
 }
 
 const requestsOfPictures = ({ self, topology, metrics }: WebWorkerOptions, { connections, cluster }: WebParts) =>

@@ -48,7 +48,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const accepted = countAccepted(app, options)
   const gateway = openGateway(app, options, parts)
   const { host, texts } = hostShards(options, parts, gateway)
-  const { server: rest, stopDeferred } = openRest(options, parts, gateway, host)
+  const { server: rest, stopDeferred } = openRest(options, parts, gateway, { host, texts })
   rest.register(app)
 
   await host.start()

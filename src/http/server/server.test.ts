@@ -158,6 +158,19 @@ let port = 0
 let token = ""
 let limited = { port: 0, socket: undefined as unknown as uWS.us_listen_socket }
 
+const busy = () => Promise.reject(unavailable("there are no threads"))
+const settings = async () => ({ enabled: true, ai: {} })
+/** What operators use of auto-moderation. */
+const moderating = {
+  texts: { find: busy, measure: busy },
+  classifiers: { ask: async () => "failed" as const },
+  classifierSettings: {
+    shown: settings,
+    change: settings,
+    inForce: async () => ({ isOff: false, classifiers: {}, trusted: new Set<never>(), version: 0 }),
+  },
+}
+
 async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) {
   const tokens = createTokens({ redis, keys, load: async id => sessions.get(id), clock: Date.now })
   const linkTo = attachmentPath
@@ -178,6 +191,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
         iceServers: () => [],
         hashing: createHashing({ memoryKib: 1_024, passes: 1, maxConcurrent: 1, timeoutMs: 3_000 }),
         secrets: createSecrets("ab".repeat(32)),
+        ...moderating,
       },
       service: {
         accessTokens: () => new AccessTokens([]),
