@@ -149,8 +149,8 @@ test("rules of any server: written, listed, changed and deleted, and in the trai
   expect(await refusal(create({ name: "" }))).toBe("validation_failed")
   expect(await refusal(here.editOperatorAutomodRule({ rule_id: "x" }))).toBe("validation_failed")
   expect(await refusal(here.deleteOperatorAutomodRule({ rule_id: "x" }))).toBe("validation_failed")
-  const many = Array.from({ length: limits.automod.rulesPerServer }, () => create({}))
-  await Promise.all(many)
+  for (let count = 0; count < limits.automod.rulesPerServer; count += 4)
+    await Promise.all(Array.from({ length: 4 }, () => create({})))
   expect(await refusal(create({}))).toBe("automod_limit")
   const { id } = (await here.listOperatorAutomodRules({ server_id }))[0]!
   const edit = (more: object) => refusal(here.editOperatorAutomodRule({ rule_id: id, ...more }))
