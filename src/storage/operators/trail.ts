@@ -62,7 +62,7 @@ export const operatorTrailStorage = (sql: Sql) => ({
         ${action === undefined ? sql`` : sql`AND action = ${action}`}
         ${target === undefined ? sql`` : sql`AND target = ${target}`}
         ${before === undefined ? sql`` : sql`AND id < ${before}`}
-      ORDER BY id DESC LIMIT ${limit}`
+      ORDER BY operator_trail.id DESC LIMIT ${limit}`
     return rows.map(({ input, result, ...row }) => ({
       ...row,
       input: JSON.parse(input) as TrailEntry["input"],
