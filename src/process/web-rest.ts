@@ -19,6 +19,7 @@ import type { Timer } from "../std/clock.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
 import { DeliveryCounts } from "../views/delivery-counts.ts"
 import { documentationPages } from "../web/documentation-pages.ts"
+import { operatorPages } from "../web/operator-pages.ts"
 import { personPages } from "../web/person-pages.ts"
 import type { WebParts } from "./web-gateway.ts"
 import type { WebWorkerOptions } from "./web-worker-options.ts"
@@ -171,5 +172,6 @@ function pagesOf({ config: { policy, publicUrl } }: WebWorkerOptions) {
       redoc: policy.redoc_enabled,
     }),
     ...personPages({ serverName: title }),
+    ...operatorPages({ serverName: title }),
   }
 }
