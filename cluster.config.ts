@@ -196,11 +196,12 @@ export const clusterConfig = {
   },
 
   pictures: {
-    /** Pictures that one job worker decodes and encodes at once: each takes a core, and up to about 200 MB of memory. */
+    /** Pictures that one job worker decodes and encodes at once, of different users: each takes a core, and up to about 200 MB of memory. */
     maxConcurrent: 2,
-    /** Uploads of a web worker that may wait for one, and how long each waits before it is refused as "not now": less than `http.answerTimeoutMs`. */
+    /** Uploads of a web worker that may wait for one, those of one user, and how long each waits before it is refused as "not now": less than `http.uploads.timeoutMs`. */
     maxWaiting: 200,
-    withinMs: 3_500,
+    maxWaitingPerUser: 60,
+    withinMs: 20_000,
   },
 
   http: {
@@ -211,12 +212,14 @@ export const clusterConfig = {
       maxBytes: 64 * 1024 * 1024,
       /** The same for one user; for one address until it is known who asks. */
       maxBytesPerUser: 12 * 1024 * 1024,
-      /** A form with a file has to be complete in this time; a file that is streamed in then has as long to be kept. */
+      /** A form with a file has to be complete in this time; its file then has as long to be kept. */
       timeoutMs: 60_000,
     },
     streams: {
-      /** What files that are streamed in hold in the memory of one worker: of each what its connection has just brought. */
+      /** What files that are streamed in hold in the memory of one worker: of each what came with its head, until it is known whose it is. */
       maxBytes: 64 * 1024 * 1024,
+      /** After that all of them pass through so much memory: while it is in use, senders wait. */
+      bufferBytes: 16 * 1024 * 1024,
       /** How many of them a worker takes at once, and of one user; the next is refused as "not now". */
       maxConcurrent: 1_000,
       maxPerUser: 3,
@@ -254,6 +257,23 @@ export const clusterConfig = {
 
   /** Every worker looks at what operators say of the service, its state, blocked addresses and requests, so long after it last did. */
   service: { lookEveryMs: 500 },
+
+  /**
+   * Log files of a host. The one that is written is put aside when it is larger or older than one may be, and zipped. What was put aside is
+   * deleted when it is older than `keepMs`, or when all of it has more than `maxBytes`: the oldest first.
+   */
+  logs: {
+    maxFileBytes: 16 * 1024 * 1024,
+    maxFileAgeMs: 86_400_000,
+    maxBytes: 256 * 1024 * 1024,
+    keepMs: 30 * 86_400_000,
+    lookEveryMs: 2_000,
+    /** Requests of a worker that read log files at once, and how much of a file that somebody else has put there. */
+    reads: { maxConcurrent: 2, maxBytes: 64 * 1024 * 1024, timeoutMs: 3_500 },
+  },
+
+  /** How often each worker writes how long requests took. It divides five minutes. */
+  telemetry: { flushEveryMs: 10_000 },
 
   /** A statement that has no answer after `statementTimeoutMs` is given up, there and here. */
   storage: { readConnections: 6, statementTimeoutMs: 3_500, connectTimeoutMs: 3_000 },

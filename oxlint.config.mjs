@@ -3,6 +3,7 @@
  *   uses  the rows it may import from, besides itself; "anything" for rows outside the program
  *   npm   the packages it may import; left out: any that nobody owns (see `owners`)
  *   node  may it import Node's own modules? left out: yes
+ *   types the rows of which it may import types, and nothing else
  *   env   may it read `process.env`? left out: no
  * A file that stands in no row is an error, so a new folder begins here. Tests may import anything, wherever they stand.
  */
@@ -52,7 +53,13 @@ const processes = {
 }
 const outside = { uses: "anything", env: true }
 
-/** @type {Record<string, { uses: string[] | "anything", npm?: string[], node?: boolean, env?: boolean }>} */
+/**
+ * Code of browsers. What a client can see comes as types: the schemas that check it would be most of a page.
+ */
+const browser = { node: false, types: contract }
+const kitPackages = ["preact", "@preact/signals", "uplot", "lean-qr"]
+
+/** @type {Record<string, { uses: string[] | "anything", npm?: string[], types?: string[], node?: boolean, env?: boolean }>} */
 export const layers = {
   "src/std": { uses: [], npm: [] },
   ...contractRows,
@@ -76,6 +83,10 @@ export const layers = {
   "src/main.ts": { ...processes, env: true },
   "src/operator.ts": { ...processes, env: true },
   "cluster.config.ts": { uses: [], npm: [], node: false },
+
+  "web/kit": { ...browser, uses: [], npm: kitPackages },
+  // The preview of the server's state stands on the rules that the server uses; their file imports types alone.
+  "web/operator": { ...browser, uses: ["web/kit", "src/domain/service"], npm: ["preact", "@preact/signals"] },
 
   client: {
     uses: [...contract, "client/node-websocket.ts", "client/node-inflate.ts"],
@@ -102,12 +113,12 @@ const owners = {
   argon2: ["src/integrations"],
   "openid-client": ["src/integrations"],
   otplib: ["src/integrations"],
-  "lean-qr": ["src/integrations"],
+  "lean-qr": ["src/integrations", "web/kit"],
   "uWebSockets.js": ["src/http/server", "src/gateway", "src/gateway/state", "src/gateway/fan-out", "src/process"],
 }
 
 /** Every duration says its unit in its name, in the program and beside it. */
-const namedWithUnits = ["src", "client", "tests", "bench", "demo", "scripts"].map(folder => `${folder}/**`)
+const namedWithUnits = ["src", "web", "client", "tests", "bench", "demo", "scripts"].map(folder => `${folder}/**`)
 
 export default {
   plugins: ["eslint", "typescript", "unicorn", "oxc", "import", "promise"],
@@ -157,7 +168,7 @@ export default {
   },
   overrides: [
     {
-      files: ["src/**"],
+      files: ["src/**", "web/**"],
       rules: {
         "style/few-options": ["error", { max: 12 }],
         "eslint/max-lines-per-function": ["error", { max: 120, skipBlankLines: true, skipComments: true }],

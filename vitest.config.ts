@@ -23,7 +23,13 @@ export default defineConfig({
         extends: true,
         test: {
           name: "stories",
-          include: ["demo/**/*.test.ts", "src/**/*.test.ts", "tests/**/*.test.ts", "client/**/*.test.ts"],
+          include: [
+            "demo/**/*.test.ts",
+            "src/**/*.test.ts",
+            "tests/**/*.test.ts",
+            "client/**/*.test.ts",
+            "web/**/*.test.ts",
+          ],
           exclude: [...alone, ...storms],
           globalSetup: "tests/kit/global-setup.ts",
           maxWorkers: 5,

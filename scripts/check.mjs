@@ -32,6 +32,11 @@ const gates = {
     looked: output => output.split("\n").filter(isOwnFile).length,
     noise: /^\/|^[A-Z]:[\\/]/,
   },
+  pages: {
+    command: "tsc -p web --pretty false --listFiles",
+    looked: output => output.split("\n").filter(line => line.startsWith(join(root, "web") + sep)).length,
+    noise: /^\/|^[A-Z]:[\\/]/,
+  },
   docs: {
     command: "tsx scripts/docs.ts --check",
     looked: output => new Set(output.match(/\bdocs\/[\w./-]+\.\w+/g)).size,

@@ -115,6 +115,7 @@ const eventsBehind = (intent: Intent) =>
 
 const callers: Record<Auth, string> = {
   public: "anybody",
+  optional: "anybody",
   user: "any account",
   person: "any account but a bot's",
   administrator: "administrators and operators",

@@ -20,7 +20,7 @@ function rowOf(path, layers) {
 const packageOf = specifier => specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/")
 
 /** Why `path` may not import `specifier`, or undefined when it may. */
-function objection(path, specifier, { layers, owners }) {
+function objection(path, specifier, isTypeOnly, { layers, owners }) {
   if (/^[#/]|^(file|data):/.test(specifier))
     return `import ${specifier} by its relative path, so that its layer can be seen`
   const from = rowOf(path, layers)
@@ -33,6 +33,7 @@ function objection(path, specifier, { layers, owners }) {
     if (isTest(target)) return `${from} may not import a test: ${target}`
     const to = rowOf(target, layers)
     if (to === from || layer.uses.includes(to)) return undefined
+    if (isTypeOnly && layer.types?.includes(to)) return undefined
     return `${from} may not import ${to ?? target}; it may import ${layer.uses.join(", ") || "only itself"}`
   }
   if (isBuiltin(specifier)) return layer.node === false ? `${from} may not import Node's ${specifier}` : undefined
@@ -52,10 +53,10 @@ const arrows = {
   create(context) {
     const path = fromRoot(context)
     const [table] = context.options
-    const check = source => {
+    const check = (source, isTypeOnly = false) => {
       const specifier = source?.value ?? (source?.quasis?.length === 1 ? source.quasis[0].value.cooked : undefined)
       if (typeof specifier !== "string") return
-      const message = objection(path, specifier, table)
+      const message = objection(path, specifier, isTypeOnly, table)
       if (message !== undefined) context.report({ node: source, message })
     }
     return {
@@ -64,11 +65,11 @@ const arrows = {
         const message = `${path} stands in no layer: give it a row in the layer table of oxlint.config.mjs`
         context.report({ loc: { line: 1, column: 0 }, message })
       },
-      ImportDeclaration: node => check(node.source),
+      ImportDeclaration: node => check(node.source, node.importKind === "type"),
       ExportAllDeclaration: node => check(node.source),
       ExportNamedDeclaration: node => check(node.source),
       ImportExpression: node => check(node.source),
-      TSImportType: node => check(node.source ?? node.argument),
+      TSImportType: node => check(node.source ?? node.argument, true),
       CallExpression(node) {
         if (node.callee.type === "Identifier" && node.callee.name === "require") check(node.arguments[0])
       },

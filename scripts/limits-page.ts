@@ -29,6 +29,9 @@ const automod: DeepNotes<typeof limits.automod> = {
   categories: config("categories"),
   actions: refused("actions", "invalid_automod_action"),
   metadataCharacters: refused("characters of an action's metadata as JSON", "invalid_automod_action"),
+  secretCharacters: refused("characters of a classifier's key or header"),
+  requestCharacters: refused("characters of the body of a classifier's requests, as JSON"),
+  classifierSeconds: refused("seconds"),
   usualTimeoutSeconds: chosen("seconds"),
   windowSeconds: config("seconds"),
   postsRemembered: config("messages of an author in a channel"),
@@ -192,6 +195,7 @@ const boundNotes: DeepNotes<Bounds> = {
   pictures: {
     maxConcurrent: cut("pictures that one job worker re-encodes at once", "the others wait"),
     maxWaiting: cut("uploads of a worker that wait for a re-encoded picture", later),
+    maxWaitingPerUser: cut("uploads of one user that wait for a re-encoded picture, on each worker", later),
     withinMs: timeout(),
   },
   gateway: {
@@ -251,10 +255,13 @@ const boundNotes: DeepNotes<Bounds> = {
     uploads: {
       maxBytes: cut("bytes in memory of a worker", uploadsRefused),
       maxBytesPerUser: cut("bytes of one user in memory of a worker", uploadsRefused),
-      timeoutMs: timeout("a form that is not complete is refused: `request_timeout`"),
+      timeoutMs: timeout(
+        "a form that is not complete is refused: `request_timeout`; so is one whose file was not kept in it: `unavailable`",
+      ),
     },
     streams: {
-      maxBytes: cut("bytes in memory of a worker", uploadsRefused),
+      maxBytes: cut("bytes in memory of a worker of which it is not known yet whose they are", uploadsRefused),
+      bufferBytes: cut("bytes in memory of a worker after that", "senders wait"),
       maxConcurrent: cut("files that a worker receives", uploadsRefused),
       maxPerUser: cut("files that a worker receives of one user", uploadsRefused),
       minBytesPerSecond: {

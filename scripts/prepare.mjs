@@ -181,7 +181,9 @@ async function build() {
  */
 function fingerprint() {
   const hash = createHash("sha256")
-  const files = ["package-lock.json", "tsconfig.json", "cluster.config.ts", "scripts/bundle.mjs", ...filesBelow("src")]
+  const scripts = ["scripts/bundle.mjs", "scripts/bundle-pages.mjs"]
+  const sources = [...filesBelow("src"), ...filesBelow("web")]
+  const files = ["package-lock.json", "tsconfig.json", "cluster.config.ts", ...scripts, ...sources]
   for (const file of files) {
     if (!existsSync(at(file))) continue
     const content = readFileSync(at(file))

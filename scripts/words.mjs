@@ -46,8 +46,8 @@ const patterns = [
   ...refused.map(([source, instead]) => ({ pattern: new RegExp(source, "i"), instead })),
   ...refusedNames.map(([source, instead]) => ({ pattern: new RegExp(source), instead, codeOnly: true })),
 ]
-const isCode = name => /\.(?:ts|mts|mjs|js|lua)$/.test(name)
-const isText = name => /\.(?:ts|mts|mjs|js|lua|sql|md|json|ya?ml|sh)$|^Dockerfile$|^\.ci\/run$/.test(name)
+const isCode = name => /\.(?:tsx?|mts|mjs|js|lua)$/.test(name)
+const isText = name => /\.(?:tsx?|css|mts|mjs|js|lua|sql|md|json|ya?ml|sh)$|^Dockerfile$|^\.ci\/run$/.test(name)
 /** What is not our words: what packages are called, what was measured, what tests make up. */
 const leftOut = /^(?:package-lock\.json|bench\/results\/|tests\/fixtures\/|scripts\/words\.mjs)/
 

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path"
 import { RE2JS } from "re2js"
 import { z } from "zod"
 import type { ClusterConfig } from "../cluster.config.ts"
-import type { ClassifierBackend } from "./contract/communities/automod.ts"
+import type { AutomodClassifiers } from "./contract/communities/automod-settings.ts"
 import { routes } from "./contract/contract.ts"
 import { labelOf } from "./contract/core/limits.ts"
 import { operatorsRoot, type Route } from "./contract/core/registry.ts"
@@ -12,6 +12,7 @@ import { gatewayPath, pages, type PageRoute } from "./contract/pages.ts"
 import { isHost } from "./domain/operators/hosts.ts"
 import { rateLimitsWith, type RateLimitOverride } from "./domain/core/rate-limits.ts"
 import { bucketPlace, filePlace, isSamePlace, PlaceProblem, type FilePlace } from "./domain/core/file-places.ts"
+import { configuredClassifier } from "./domain/communities/automod-settings.ts"
 import { isEmailAddress } from "./domain/accounts/email-addresses.ts"
 import { stemmedLanguages } from "./domain/messages/search-text.ts"
 import { isLoopback, isRedirectUri, oauthProviders, type OAuthProvider } from "./domain/accounts/oauth.ts"
@@ -172,7 +173,7 @@ const classifierAt = <Name extends string>(name: Name, backend: string, manner: 
       ...setting(
         url(/^https?:$/, "expected an http:// or https:// URL").optional(),
         undefined,
-        `Where rules of auto-moderation with the backend ${backend} have messages classified: it ${manner}. Left out, they let everything pass.`,
+        `Where rules of auto-moderation with the backend ${backend} have messages classified: it ${manner}. Operators can set it up in their area, too; without any, such rules let everything pass.`,
       ),
       secret: true as const,
     },
@@ -267,6 +268,11 @@ const environment = {
     "info",
     "Minimum level of log lines: fatal, error, warn, info, debug, trace or silent.",
   ),
+  LOG_FILES: setting(
+    flag,
+    "on",
+    "Whether log lines are also kept in files, in `logs` in DATA_DIR, where operators read them through the service. `off` leaves them to stderr alone.",
+  ),
   RATE_LIMITS: setting(flag, "on", "`off` disables all rate limits, also those of the gateway. For load tests only."),
   CONNECTIONS_PER_USER: setting(
     integer(1, 1_000_000).optional(),
@@ -294,6 +300,11 @@ const environment = {
   ...classifierAt("AUTOMOD_CLASSIFIER", "`custom`", "takes `{content}` and answers `{scores: {category: 0 to 1}}`"),
   ...classifierAt("AUTOMOD_OPENAI", "`openai`", "speaks as OpenAI's moderation endpoint does"),
   ...classifierAt("AUTOMOD_PERSPECTIVE", "`perspective`", "speaks as Perspective's `comments:analyze` does"),
+  AUTOMOD_PRIVATE_ADDRESSES: setting(
+    flag,
+    "off",
+    "`on` lets operators name classifiers in private networks and on this machine in their settings. Those of the variables above may be there in any case.",
+  ),
   CONFIG_FILE: setting(z.string().optional(), undefined, "JSON file with policy settings, see below."),
 }
 
@@ -329,6 +340,7 @@ const policy = {
     5,
     "A file that so many distinct users have reported who can read a message with it can no longer be uploaded. 0: reports block nothing.",
   ),
+  feedback_enabled: setting(flag, true, "Whether users can send feedback to operators."),
   search_enabled: setting(
     flag,
     true,
@@ -423,6 +435,11 @@ const policy = {
     integer(1, 1000),
     10,
     "Maximum number of sessions per user. A new session above it ends the least recently used one.",
+  ),
+  telemetry_enabled: setting(
+    flag,
+    true,
+    "Whether the server keeps how long requests take, for 30 days, and takes what clients have measured.",
   ),
   docs_enabled: setting(flag, true, "`/docs` and the pages below it show the interface."),
   redoc_enabled: setting(flag, true, "`/redoc` shows the interface."),
@@ -563,15 +580,17 @@ export interface Config {
   readonly redisUrl?: string
   readonly secretKey?: string
   readonly smtpUrl?: string
+  /** Absent: there are no log files. */
+  readonly logFolder?: string
   readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent"
   readonly rateLimits: boolean
   readonly connectionsPerUser?: number
   readonly trustedProxies: readonly string[]
   readonly unlimitedAddresses: readonly string[]
-  /** By backend; what is not there cannot be asked. */
-  readonly classifiers: Readonly<
-    Partial<Record<ClassifierBackend, { readonly url: string; readonly token?: string | undefined }>>
-  >
+  /** By backend. Operators can set up others while the service runs. */
+  readonly classifiers: AutomodClassifiers
+  /** Whether those of operators may be in private networks. */
+  readonly privateClassifiers: boolean
   readonly policy: Policy
 }
 
@@ -659,6 +678,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ...(here.REDIS_URL !== undefined && { redisUrl: here.REDIS_URL }),
     ...(here.SECRET_KEY !== undefined && { secretKey: here.SECRET_KEY }),
     ...(here.SMTP_URL !== undefined && { smtpUrl: here.SMTP_URL }),
+    ...(here.LOG_FILES && { logFolder: join(here.DATA_DIR, "logs") }),
     logLevel: here.LOG_LEVEL,
     rateLimits: here.RATE_LIMITS,
     ...(here.CONNECTIONS_PER_USER !== undefined && { connectionsPerUser: here.CONNECTIONS_PER_USER }),
@@ -666,15 +686,22 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     unlimitedAddresses: Object.freeze(here.UNLIMITED_ADDRESSES),
     classifiers: Object.freeze({
       ...(here.AUTOMOD_CLASSIFIER_URL !== undefined && {
-        custom: { url: here.AUTOMOD_CLASSIFIER_URL, token: here.AUTOMOD_CLASSIFIER_TOKEN },
+        custom: configuredClassifier("custom", {
+          url: here.AUTOMOD_CLASSIFIER_URL,
+          token: here.AUTOMOD_CLASSIFIER_TOKEN,
+        }),
       }),
       ...(here.AUTOMOD_OPENAI_URL !== undefined && {
-        openai: { url: here.AUTOMOD_OPENAI_URL, token: here.AUTOMOD_OPENAI_TOKEN },
+        openai: configuredClassifier("openai", { url: here.AUTOMOD_OPENAI_URL, token: here.AUTOMOD_OPENAI_TOKEN }),
       }),
       ...(here.AUTOMOD_PERSPECTIVE_URL !== undefined && {
-        perspective: { url: here.AUTOMOD_PERSPECTIVE_URL, token: here.AUTOMOD_PERSPECTIVE_TOKEN },
+        perspective: configuredClassifier("perspective", {
+          url: here.AUTOMOD_PERSPECTIVE_URL,
+          token: here.AUTOMOD_PERSPECTIVE_TOKEN,
+        }),
       }),
     }),
+    privateClassifiers: here.AUTOMOD_PRIVATE_ADDRESSES,
     policy: Object.freeze(
       Object.fromEntries(Object.entries(rules).map(([key, value]) => [key, freezeList(value)])),
     ) as Policy,

@@ -9,6 +9,8 @@ import type { DestinationStream } from "pino"
 import { clusterConfig } from "../cluster.config.ts"
 import { ConfigError, readConfig, type Config } from "./config.ts"
 import { answerMetrics } from "./observability/aggregate.ts"
+import { LogFile } from "./observability/log-file.ts"
+import { textOf } from "./observability/log-text.ts"
 import { createLog, type Log } from "./observability/log.ts"
 import { createMetrics } from "./observability/metrics.ts"
 import { signOfLifeEveryMs, type Order, type Report, type StartOrder } from "./process/primary/orders.ts"
@@ -35,7 +37,7 @@ async function lead(): Promise<never> {
     process.exit(exitCodes.misconfigured)
   }
   const config = configuration()
-  const log = createLog({ level: config.logLevel, process: "primary" }, destination())
+  const log = createLog({ level: config.logLevel, process: "primary" }, destination(config, "primary"))
   endOnBugs(log, exitCodes.failed)
   const { runPrimary } = await import("./process/primary.ts")
   const reason = await runPrimary({
@@ -74,7 +76,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
   let ending = false
 
   async function start({ self, predecessor, config, port, ...places }: StartOrder): Promise<void> {
-    log = createLog({ level: config.logLevel, process: self.role, worker: place }, destination())
+    log = createLog({ level: config.logLevel, process: self.role, worker: place }, destination(config, place))
     endOnBugs(log, exitCodes.failed)
     const metrics = createMetrics(self.role === "web" ? {} : { loopResolutionMs: quietLoopMs })
     counted = answerMetrics({ registry: metrics.registry, worker: place, role: self.role })
@@ -136,8 +138,25 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
   systemClock.every(signOfLifeEveryMs, () => report({ type: "alive" }))
 }
 
-function destination(): DestinationStream {
-  return process.stderr.isTTY ? { write: line => process.stderr.write(readable(line)) } : process.stderr
+/** Every line goes to stderr, and in one form for all processes to the log files of this host. */
+function destination({ logFolder }: Config, place: string): DestinationStream {
+  const toStderr = (line: string) => process.stderr.write(process.stderr.isTTY ? readable(line) : line)
+  if (logFolder === undefined) return { write: toStderr }
+  const say = (level: string, msg: string, facts: object) =>
+    toStderr(`${JSON.stringify({ level, time: new Date().toISOString(), pid: process.pid, ...facts, msg })}\n`)
+  const file = new LogFile({
+    folder: logFolder,
+    onTrouble: error =>
+      say("warn", "log files are not written", { code: (error as NodeJS.ErrnoException).code, folder: logFolder }),
+    onRecovery: lost => say("info", "log files are written again", { lost_lines: lost }),
+  })
+  process.on("exit", () => file.finish())
+  return {
+    write(line) {
+      toStderr(line)
+      file.write(textOf(line, place))
+    },
+  }
 }
 
 /** `12:30:01 WARN web-0 lease lost shard=12` */

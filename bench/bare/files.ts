@@ -1,4 +1,10 @@
-/** As little as a server can do with files: what comes is written to the disk, what is asked for is read from it. */
+/**
+ * As little as a server can do with files: what comes is written to the disk, what is asked for is read
+ * from it. It knows no users, keeps no row, does not look for the end of a form's part and takes
+ * everything that is sent for the file. With "hash" as its second argument it computes SHA-256, too,
+ * without which nobody can say what a file holds.
+ */
+import { createHash } from "node:crypto"
 import { open } from "node:fs/promises"
 import { join } from "node:path"
 import uWS from "uWebSockets.js"
@@ -8,6 +14,7 @@ import { serve } from "./serve.ts"
 const pieceBytes = 131_072
 /** Where they are kept: its starter deletes that. */
 const folder = process.argv[2]!
+const isHashing = process.argv[3] === "hash"
 let files = 0
 
 /** The body goes to the disk as it comes, whole once it is answered. */
@@ -28,10 +35,13 @@ async function keep(res: HttpResponse): Promise<void> {
   })
   const name = String(files++)
   const file = await open(join(folder, name), "w")
+  const hash = isHashing ? createHash("sha256") : undefined
   for (;;) {
     const piece = pieces.shift()
-    if (piece) for (let at = 0; at < piece.length;) at += (await file.write(piece, at)).bytesWritten
-    else if (isLast) break
+    if (piece) {
+      hash?.update(piece)
+      for (let at = 0; at < piece.length;) at += (await file.write(piece, at)).bytesWritten
+    } else if (isLast) break
     else {
       const more = new Promise<void>(resolve => (wake = resolve))
       res.resume()
@@ -40,7 +50,7 @@ async function keep(res: HttpResponse): Promise<void> {
   }
   await file.sync()
   await file.close()
-  if (!gone) res.cork(() => res.end(JSON.stringify({ url: `/${name}` })))
+  if (!gone) res.cork(() => res.end(JSON.stringify({ url: `/${name}`, hash: hash?.digest("hex") })))
 }
 
 /** The next piece is read when the one before is sent. */

@@ -2,7 +2,9 @@
  * `npm run bench -- files`: many files at once, in and out, beside a bare server that writes them to
  * the disk; the memory that it takes; and messages of strangers meanwhile.
  */
-import { mkdtemp, rm } from "node:fs/promises"
+import { fork } from "node:child_process"
+import { once } from "node:events"
+import { mkdir, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
@@ -15,6 +17,7 @@ import { record, show } from "../record.ts"
 import { pair, round, type About, type Line } from "../report.ts"
 import { figure, median } from "../statistics.ts"
 import { pause, sum } from "../trials.ts"
+import type { Transfers } from "./transfer-process.ts"
 import { fetchFile, sendFile, type Target } from "./transfers.ts"
 
 const usage = `npm run bench -- files [--files 100] [--megabytes 50] [--runs 3] [--quick] [--write] [--main FILE]
@@ -43,8 +46,11 @@ interface Side {
   readonly uploads: Round[]
   readonly downloads: Round[]
 }
+/** Two bare servers: one computes SHA-256 of what comes, one does not. */
+const servers = ["starling", "bare", "hashing"] as const
+type Sides = Record<(typeof servers)[number], Side>
 interface FilesResults extends About {
-  files?: { count: number; megabytes: number; bare: Side; starling: Side }
+  files?: { count: number; megabytes: number } & Sides
   meanwhile?: Meanwhile<number>[]
 }
 
@@ -73,23 +79,28 @@ export async function benchFiles(
   const results = await record({ sizes, extent, isQuick, mainFile, build, say }, async (harness, about) => {
     const results: FilesResults = about
     await allowLargeFiles(harness)
-    const starling = await harness.startStarling({ CONNECTIONS_PER_USER: "1000" })
-    const bare = await harness.startBare("files", [folder])
+    const folderOf = (name: string) => join(folder, name)
+    for (const name of servers) await mkdir(folderOf(name))
+    const starling = await harness.startStarling({ CONNECTIONS_PER_USER: "1000", FILES_DIR: folderOf("starling") })
+    const bare = await harness.startBare("files", [folderOf("bare")])
+    const hashing = await harness.startBare("files", [folderOf("hashing"), "hash"])
     const { authors } = harness.population
     const own = (i: number): Target => {
       const { token, path } = authors[i % authors.length]!
       return { url: starling.url, path: path.replace(/messages$/, "attachments"), token }
     }
-    const plain = (): Target => ({ url: `http://127.0.0.1:${bare.port}`, path: "/", token: "x" })
-    const sides = { bare: { uploads: [], downloads: [] }, starling: { uploads: [], downloads: [] } } as Record<
-      "bare" | "starling",
-      Side
-    >
+    const plain =
+      ({ port }: { port: number }) =>
+      (): Target => ({ url: `http://127.0.0.1:${port}`, path: "/", token: "x" })
+    const measuredServers = {
+      starling: { parts: { node: starling.parts.node }, target: own },
+      bare: { parts: { node: [bare.pid] }, target: plain(bare) },
+      hashing: { parts: { node: [hashing.pid] }, target: plain(hashing) },
+    }
+    const sides = Object.fromEntries(servers.map(name => [name, { uploads: [], downloads: [] }])) as unknown as Sides
     for (let run = 0; run < runs; run++)
-      for (const [name, parts, target] of [
-        ["starling", { node: starling.parts.node }, own],
-        ["bare", { node: [bare.pid] }, plain],
-      ] as const) {
+      for (const name of run % 2 === 0 ? servers : servers.toReversed()) {
+        const { parts, target } = measuredServers[name]
         say(`${count} files of ${megabytes} MB: ${name}`)
         const paths: string[] = []
         sides[name].uploads.push(
@@ -102,25 +113,23 @@ export async function benchFiles(
             await fetchFile(target(i), paths[i]!)
           }),
         )
+        // What a disk still has to write is not the next one's.
+        await rm(folderOf(name), { recursive: true })
+        await mkdir(folderOf(name))
       }
     results.files = { count, megabytes, ...sides }
     const transferring = {
       name: `${count} files go in, and out again`,
       async begin() {
-        const ending = new AbortController()
-        let moved = 0
-        const lanes = Array.from({ length: count }, async (_, i) => {
-          while (!ending.signal.aborted) {
-            const path = await sendFile(own(i), megabytes * megabyte)
-            await fetchFile(own(i), path)
-            moved += 2 * megabytes
-          }
-        })
+        const clients = fork(new URL("./transfer-process.ts", import.meta.url))
+        const targets = Array.from({ length: count }, (_, i) => own(i))
+        clients.send({ targets, bytes: megabytes * megabyte } satisfies Transfers)
         await pause(1)
         return async () => {
-          ending.abort()
-          await Promise.all(lanes)
-          return moved
+          clients.send("end")
+          const failed = once(clients, "exit").then(() => Promise.reject(new Error("files did not get through")))
+          const [moved] = (await Promise.race([once(clients, "message"), failed])) as [number]
+          return moved / megabyte
         }
       },
     }
@@ -164,19 +173,31 @@ async function measured(
 function summarize({ files, meanwhile = [] }: FilesResults): Line[] {
   const lines: Line[] = []
   for (const way of files ? (["uploads", "downloads"] as const) : []) {
-    const { bare, starling, count, megabytes } = files!
+    const { bare, hashing, starling, count, megabytes } = files!
     const of = (side: Side, key: keyof Round) => median(side[way].map(one => one[key]))
-    const slower = starling[way].map((one, i) => bare[way][i]!.megabytesPerSecond / one.megabytesPerSecond)
+    const slowerThan = (side: Side) =>
+      figure(starling[way].map((one, i) => side[way][i]!.megabytesPerSecond / one.megabytesPerSecond))
     const memory = figure(starling[way].map(one => one.memory))
     lines.push(
       {
         work: `${way}, ${count} of ${megabytes} MB at once`,
         bare: `${round(of(bare, "megabytesPerSecond"))} MB/s`,
         starling: `${round(of(starling, "megabytesPerSecond"))} MB/s`,
-        value: figure(slower),
+        value: slowerThan(bare),
         unit: "×",
         aim: Math.round(100 / aimedPart) / 100,
       },
+      ...(way === "uploads"
+        ? [
+            {
+              work: "… beside a bare server that computes SHA-256 as well",
+              bare: `${round(of(hashing, "megabytesPerSecond"))} MB/s`,
+              starling: `${round(of(starling, "megabytesPerSecond"))} MB/s`,
+              value: slowerThan(hashing),
+              unit: "×" as const,
+            },
+          ]
+        : []),
       {
         work: "… CPU per MB, the server's own processes",
         bare: `${round(of(bare, "cpuMsPerMegabyte"))} ms`,

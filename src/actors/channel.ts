@@ -5,6 +5,7 @@ import type { ServerState } from "../domain/communities/servers.ts"
 import { accessOf } from "./shared/access.ts"
 import { channelSettingsCommands, type ChannelSettingsCommands } from "./communities/channel-settings.ts"
 import { inviteChannelCommands, type InviteChannelCommands } from "./communities/invites.ts"
+import { scoreCommands, type ScoreCommands } from "./messages/automod-scores.ts"
 import { messageDeletion, messageDeletionCommands, type MessageDeletionCommands } from "./messages/message-deletion.ts"
 import { messageEditCommands, type MessageEditCommands } from "./messages/message-edits.ts"
 import { messageCommands, type MessageCommands } from "./messages/messages.ts"
@@ -38,6 +39,7 @@ export interface ChannelCommands
     MessageCommands,
     MessageEditCommands,
     MessageDeletionCommands,
+    ScoreCommands,
     ReactionCommands,
     PinCommands,
     ThumbnailCommands,
@@ -122,6 +124,7 @@ export const channelActor = defineActor<ServerState, ChannelState, ChannelComman
     ...messageCommands,
     ...messageEditCommands(deletion),
     ...messageDeletionCommands(deletion),
+    ...scoreCommands(deletion),
     ...reactionCommands,
     ...pinCommands,
     ...thumbnailCommands,

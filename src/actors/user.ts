@@ -14,6 +14,8 @@ import { membershipsCommands, type MembershipsCommands } from "./communities/mem
 import { notificationLevelCommands, type NotificationLevelCommands } from "./shared/notification-levels.ts"
 import { notificationCommands, type NotificationCommands } from "./accounts/notifications.ts"
 import { linkTo, oauthCommands, type ExternalAccount, type OAuthCommands } from "./accounts/oauth.ts"
+import { feedbackCommands, type FeedbackCommands } from "./service/feedback.ts"
+import { reportCommands, type ReportCommands } from "./messages/reports.ts"
 import { fileReportCommands, type FileReportCommands } from "./messages/file-reports.ts"
 import { presenceCommands, type PresenceCommands } from "./social/presence.ts"
 import { unlessPurged } from "./accounts/purged-account.ts"
@@ -49,6 +51,8 @@ export interface UserCommands
     EmailRestorationCommands,
     OAuthCommands,
     FileReportCommands,
+    ReportCommands,
+    FeedbackCommands,
     RelationshipCommands,
     PresenceCommands,
     VoiceUserCommands,
@@ -103,6 +107,8 @@ export const userActor = defineActor<UserState, UserState, UserCommands, Storage
         ...accountStatusCommands,
         ...oauthCommands,
         ...fileReportCommands,
+        ...reportCommands,
+        ...feedbackCommands,
         ...accountDeletionCommands,
         ...exportCommands,
         ...emailLinkCommands,

@@ -4,7 +4,7 @@ import { routes } from "../contract/contract.ts"
 import { errors } from "../contract/core/errors.ts"
 import { defaultRateLimits } from "../contract/core/limits.ts"
 import { openapiDocument } from "./openapi.ts"
-import type { Route } from "../contract/core/registry.ts"
+import { isForUsers, type Route } from "../contract/core/registry.ts"
 
 const document = openapiDocument({ title: "Starling", publicUrl: "https://chat.example", version: "a.1.0-49" })
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>
@@ -95,7 +95,7 @@ test("every declared failure is documented under its status with an example", ()
       const response = followed(operation.responses[errors[code].status]!) as { content: Record<string, Node> }
       expect(response.content["application/json"]!.examples, `${name} ${code}`).toHaveProperty(code)
     }
-    expect(Object.keys(operation.responses).includes("401") || route.auth === "public", name).toBe(true)
+    expect(Object.keys(operation.responses).includes("401") || !isForUsers(route), name).toBe(true)
     expect(Object.keys(operation.responses).includes("429"), name).toBe(route.limit !== "none")
     expect(Object.keys(operation.responses).includes("422"), name).toBe(
       [route.params, route.query, route.body].some(schema => schema !== undefined),

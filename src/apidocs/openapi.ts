@@ -4,7 +4,7 @@ import { automodRuleTypes } from "../contract/communities/automod.ts"
 import { type ErrorCode, errors } from "../contract/core/errors.ts"
 import { Components, type Json, type Ref } from "./json-schema.ts"
 import { defaultRateLimits, labelOf, limits, type RateLimit, type RateLimits } from "../contract/core/limits.ts"
-import type { Needed, Route } from "../contract/core/registry.ts"
+import { isForUsers, type Needed, type Route } from "../contract/core/registry.ts"
 
 interface Parameter {
   name: string
@@ -161,8 +161,6 @@ const countedHeaders = headerRefs(Object.keys(rateLimitHeaders))
 const isCounted = (route: Route) => route.limit !== "none"
 const hasInput = (route: Route) => [route.params, route.query, route.body].some(schema => schema !== undefined)
 
-/** Open to tokens of users. */
-const isForUsers = ({ auth }: Route) => auth !== "public" && auth !== "operator"
 /** Only in the operator area. */
 const isOfOperators = ({ mount, auth }: Route) => mount === "operators" && auth !== "administrator"
 
@@ -189,7 +187,7 @@ const shared: Record<string, { when: (route: Route) => boolean; codes: ErrorCode
     when: route => isForUsers(route) && route.isGated,
     codes: [...tokenCodes, ...gateCodes],
   },
-  Gated: { when: route => route.auth === "public" && route.isGated, codes: gateCodes },
+  Gated: { when: route => !isForUsers(route) && route.isGated, codes: gateCodes },
   RequestTimeout: { when: route => route.body !== undefined, codes: ["request_timeout"] },
   PayloadTooLarge: { when: route => route.body !== undefined && !route.form?.file, codes: ["payload_too_large"] },
   ValidationFailed: { when: hasInput, codes: ["validation_failed"] },
@@ -200,7 +198,7 @@ const shared: Record<string, { when: (route: Route) => boolean; codes: ErrorCode
   },
   Unavailable: { when: route => openInMaintenance.has(route), codes: ["unavailable"] },
   UnavailableOrMaintenance: { when: route => !openInMaintenance.has(route), codes: ["unavailable", "maintenance"] },
-  AddressBlocked: { when: route => route.auth === "public" && !isOfOperators(route), codes: ["address_blocked"] },
+  AddressBlocked: { when: route => !isForUsers(route) && !isOfOperators(route), codes: ["address_blocked"] },
   AddressBlockedOrNotAllowed: { when: isOfOperators, codes: ["address_blocked", "access_denied"] },
   AccountBarred: {
     when: route => isForUsers(route) && route.isForRenaming,
@@ -416,7 +414,7 @@ function securityOf({ auth }: Route): Record<string, string[]>[] {
   if (auth === "person") return [{ bearer: [] }]
   if (auth === "operator") return [{ operator: [] }]
   if (auth === "administrator") return [{ bearer: [] }, { bot: [] }, { operator: [] }]
-  return [{ bearer: [] }, { bot: [] }, ...(auth === "signed" ? [{}] : [])]
+  return [{ bearer: [] }, { bot: [] }, ...(auth === "signed" || auth === "optional" ? [{}] : [])]
 }
 
 function operation(components: Components, operationId: string, route: Route, limit: RateLimit | undefined): Operation {
@@ -452,7 +450,7 @@ function operation(components: Components, operationId: string, route: Route, li
     }),
     responses: Object.fromEntries([
       [
-        "200",
+        route.isEmpty ? "204" : "200",
         {
           description: "Done",
           ...((counted || route.takesRanges || route.hasNextCursor) && {
@@ -462,9 +460,11 @@ function operation(components: Components, operationId: string, route: Route, li
               ...(route.hasNextCursor && headerRefs(["X-Next-Cursor"])),
             },
           }),
-          content: route.produces
-            ? Object.fromEntries(route.produces.map(type => [type, {}]))
-            : { "application/json": { schema: components.add(route.reply, "output") } },
+          ...(!route.isEmpty && {
+            content: route.produces
+              ? Object.fromEntries(route.produces.map(type => [type, {}]))
+              : { "application/json": { schema: components.add(route.reply, "output") } },
+          }),
         },
       ],
       ...(route.takesRanges ? partial(route.produces ?? []) : []),

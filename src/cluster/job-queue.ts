@@ -6,27 +6,45 @@ import { backoffMs } from "../std/backoff.ts"
 
 /**
  * Pictures have a queue of their own: their jobs take processor time, so few of them run at once, and
- * requests wait for some of them.
+ * requests wait for some of them. So have questions to classifiers, which are slow and not ours.
  */
-export const jobQueueNames = ["jobs", "pictures"] as const
+export const jobQueueNames = ["jobs", "pictures", "classifiers"] as const
 export type JobQueueName = (typeof jobQueueNames)[number]
-const pictureJobs: ReadonlySet<string> = new Set<JobName>(["encodePicture", "makeThumbnails"])
-const backgroundJob: JobName = "makeThumbnails"
-const queueOf = (job: string): JobQueueName => (pictureJobs.has(job) ? "pictures" : "jobs")
+const pictureJobs: ReadonlySet<string> = new Set<JobName>(["encodePicture", "hashPicture", "makeThumbnails"])
+const awaitedJob: JobName = "encodePicture"
+const classifierJob: JobName = "classifyMessage"
+const queueOf = (job: string): JobQueueName =>
+  pictureJobs.has(job) ? "pictures" : job === classifierJob ? "classifiers" : "jobs"
+/** Questions to classifiers that wait at most; what comes then is asked about by nobody. */
+const maxClassifierJobs = 20_000
+/** Milliseconds for which it is known how many wait. */
+const countedForMs = 500
 export const jobPrefix = (prefix: string) => `${prefix}{jobs}`
 
 /** Where jobs are put; the queue never holds the only copy of anything. */
 export interface JobQueue {
   add(job: JobRequest): Promise<void>
   waiting(): Promise<number>
+  state(): Promise<{ waiting: number; active: number; failed: number; oldestSeconds: number | null }>
   close(): Promise<void>
 }
 
 /** Milliseconds before a job that failed is tried again: 0.5 s, doubling up to five minutes. */
 export const jobRetryDelay = (failures: number): number => backoffMs(failures - 1, 500, 300_000)
 
+export interface JobQueueOptions {
+  readonly maxClassifierJobs?: number
+  /** A job was left out because too many wait. */
+  readonly onLeftOut?: (job: string) => void
+}
+
 /** `connection` fails fast: the caller tries again. A key that is waiting already is not added twice. */
-export function openJobQueue(connection: Redis, prefix: string, now: () => number): JobQueue {
+export function openJobQueue(
+  connection: Redis,
+  prefix: string,
+  now: () => number,
+  { maxClassifierJobs: most = maxClassifierJobs, onLeftOut = () => {} }: JobQueueOptions = {},
+): JobQueue {
   const open = (name: JobQueueName) => {
     const queue = new Queue(name, {
       connection,
@@ -37,17 +55,32 @@ export function openJobQueue(connection: Redis, prefix: string, now: () => numbe
     queue.on("error", () => {})
     return queue
   }
-  const queues = { jobs: open("jobs"), pictures: open("pictures") }
+  const queues = { jobs: open("jobs"), pictures: open("pictures"), classifiers: open("classifiers") }
   const all = Object.values(queues)
+  let counted = { count: 0, atMs: -Infinity }
+
+  /** Asked now and then, and estimated in between. */
+  async function isClassifierQueueFull(): Promise<boolean> {
+    if (now() - counted.atMs > countedForMs) {
+      const counts = await queues.classifiers.getJobCounts("waiting", "delayed")
+      counted = { count: Object.values(counts).reduce((sum, count) => sum + count, 0), atMs: now() }
+    }
+    return counted.count++ >= most
+  }
+
   return {
     async add({ job, data, key, runAtMs }) {
+      if (job === classifierJob && (await isClassifierQueueFull())) {
+        onLeftOut(job)
+        return
+      }
       const delay = Math.max(0, runAtMs - now())
       await queues[queueOf(job)].add(job, data, {
         // BullMQ keeps ":" for itself.
         jobId: key.replaceAll(":", "-"),
         delay,
-        // Nobody waits for these: what somebody waits for goes before them.
-        ...(job === backgroundJob && { priority: 1 }),
+        // What a request waits for goes before what nobody waits for.
+        ...(queueOf(job) === "pictures" && job !== awaitedJob && { priority: 1 }),
         // A day of tries, so that an outage at night does not end in jobs that somebody has to look after.
         attempts: 300,
         backoff: { type: "jobRetryDelay" },
@@ -58,6 +91,21 @@ export function openJobQueue(connection: Redis, prefix: string, now: () => numbe
     async waiting() {
       const counts = await Promise.all(all.flatMap(queue => [queue.getWaitingCount(), queue.getPrioritizedCount()]))
       return counts.reduce((sum, count) => sum + count, 0)
+    },
+    async state() {
+      const [counts, oldest] = await Promise.all([
+        Promise.all(all.map(queue => queue.getJobCounts("waiting", "prioritized", "active", "failed"))),
+        Promise.all(all.map(queue => queue.getJobs(["waiting", "prioritized"], 0, 0, true))),
+      ])
+      const count = (state: string) => counts.reduce((sum, each) => sum + (each[state] ?? 0), 0)
+      // A job that was to run later waits since then.
+      const dueAt = oldest.flat().flatMap(job => (job ? [job.timestamp + job.delay] : []))
+      return {
+        waiting: count("waiting") + count("prioritized"),
+        active: count("active"),
+        failed: count("failed"),
+        oldestSeconds: dueAt.length === 0 ? null : Math.max(0, (now() - Math.min(...dueAt)) / 1000),
+      }
     },
     async close() {
       await Promise.all(all.map(queue => queue.close()))

@@ -39,6 +39,10 @@ export const redisKeys = (base: string, origin = "", lineage = "") => {
     accessSession: (id: string, at = origin) => `${here(at)}session:{${id}}`,
     /** String: the mark of the look that fills the cache; another after every change of what the servers should know of a session, gone after a while. */
     accessRenewal: (id: string, at = origin) => `${here(at)}session-renewal:{${id}}`,
+    /** Hash: what all processes did in one span of time. */
+    figures: (span: number) => `${prefix}figures:{figures}:${span}`,
+    /** Hash: process → what it last said of itself. */
+    figuresOfProcesses: `${prefix}figures:{figures}:processes`,
     /** String: one bucket of the limiter, or the global and the own bucket of a caller. */
     bucket: (name: string) => `${prefix}bucket:${name}`,
   }

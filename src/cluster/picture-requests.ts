@@ -1,4 +1,5 @@
 import { fail, unavailable } from "../contract/core/errors.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
 import { encodePicture, type PictureUse } from "../contract/core/jobs.ts"
 import type { KeptPicture, PictureRefusal } from "../domain/core/pictures.ts"
 import type { Metrics } from "../observability/metrics.ts"
@@ -18,6 +19,7 @@ export interface PictureRequestsOptions {
   readonly self: string
   readonly clock: Clock
   readonly maxWaiting: number
+  readonly maxWaitingPerUser: number
   readonly withinMs: number
   readonly metrics: Pick<Metrics, "pictures">
 }
@@ -31,6 +33,8 @@ export interface PictureRequestsOptions {
 export class PictureRequests {
   readonly #options: PictureRequestsOptions
   readonly #waiting = new Map<string, (answer: PictureAnswer) => void>()
+  /** How many of each user wait. */
+  readonly #ofUsers = new Map<Snowflake, number>()
 
   constructor(options: PictureRequestsOptions) {
     this.#options = options
@@ -38,9 +42,13 @@ export class PictureRequests {
   }
 
   /** @param picture `source`: what its bytes are kept under; `folder`: below what the result is. */
-  async encode(picture: { source: string; folder: string; use: PictureUse }): Promise<KeptPicture> {
-    const { bus, jobs, self, clock, maxWaiting, withinMs, metrics } = this.#options
+  async encode(picture: { source: string; folder: string; use: PictureUse; user_id: Snowflake }): Promise<KeptPicture> {
+    const { bus, jobs, self, clock, maxWaiting, maxWaitingPerUser, withinMs, metrics } = this.#options
+    const { user_id } = picture
+    const ofUser = this.#ofUsers.get(user_id) ?? 0
     if (this.#waiting.size >= maxWaiting) throw unavailable("too many pictures are waiting", 5)
+    if (ofUser >= maxWaitingPerUser) throw unavailable("too many pictures of yours are waiting", 5)
+    this.#ofUsers.set(user_id, ofUser + 1)
     const request = bus.newId()
     let timer: Timer | undefined
     const answered = new Promise<PictureAnswer>((resolve, reject) => {
@@ -67,6 +75,9 @@ export class PictureRequests {
     } finally {
       timer?.stop()
       this.#waiting.delete(request)
+      const others = this.#ofUsers.get(user_id)! - 1
+      if (others > 0) this.#ofUsers.set(user_id, others)
+      else this.#ofUsers.delete(user_id)
     }
   }
 }

@@ -10,6 +10,7 @@ import * as directs from "./social/directs.ts"
 import * as emojis from "./communities/emojis.ts"
 import * as exports from "./accounts/exports.ts"
 import * as features from "./accounts/features.ts"
+import * as feedback from "./service/feedback.ts"
 import * as fileReports from "./messages/file-reports.ts"
 import * as gateway from "./core/gateway.ts"
 import type { ClientOp, ServerOp } from "./core/gateway-codes.ts"
@@ -25,7 +26,19 @@ import * as notificationSettings from "./accounts/notification-settings.ts"
 import * as notifications from "./accounts/notifications.ts"
 import * as oauth from "./accounts/oauth.ts"
 import * as overrides from "./communities/overrides.ts"
+import * as operatorDashboard from "./operators/dashboard.ts"
+import * as operatorOverview from "./operators/overview.ts"
+import * as operatorSignIn from "./operators/sign-in.ts"
+import * as operatorAccessTokens from "./operators/access-tokens.ts"
+import * as operatorSecurity from "./operators/security.ts"
+import * as operatorFileBlocks from "./operators/file-blocks.ts"
+import * as operatorReviews from "./operators/reviews.ts"
+import * as operatorTickets from "./operators/tickets.ts"
+import * as operatorLogs from "./operators/logs.ts"
+import * as operatorTelemetry from "./operators/telemetry.ts"
+import * as operatorAutomod from "./operators/automod.ts"
 import * as operatorTrail from "./operators/trail.ts"
+import * as operatorUsers from "./operators/users.ts"
 import * as polls from "./messages/polls.ts"
 import * as pins from "./messages/pins.ts"
 import * as presence from "./social/presence.ts"
@@ -33,6 +46,7 @@ import * as reactions from "./messages/reactions.ts"
 import * as readState from "./messages/read-state.ts"
 import type { EventDefinition, Route } from "./core/registry.ts"
 import * as relationships from "./social/relationships.ts"
+import * as reports from "./messages/reports.ts"
 import * as roles from "./communities/roles.ts"
 import * as search from "./messages/search.ts"
 import * as servers from "./communities/servers.ts"
@@ -40,6 +54,7 @@ import * as serverStatus from "./service/server-status.ts"
 import * as settings from "./accounts/settings.ts"
 import * as stickers from "./communities/stickers.ts"
 import * as system from "./service/system.ts"
+import * as telemetry from "./service/telemetry.ts"
 import * as twoFactor from "./accounts/two-factor.ts"
 import * as uploadSessions from "./messages/upload-sessions.ts"
 import * as users from "./accounts/users.ts"
@@ -52,11 +67,33 @@ const auditLog = auditLogOf([...messages.auditActions, ...pins.auditActions, ...
 export type AuditAction = (typeof auditLog.auditActions)[number]
 
 /** Limits that stand beside their resource, for the generated page of limits. */
-export const resourceLimits = [pins, polls, uploadSessions, fileReports]
+export const resourceLimits = [
+  pins,
+  polls,
+  uploadSessions,
+  fileReports,
+  reports,
+  feedback,
+  operatorReviews,
+  operatorTickets,
+  telemetry,
+]
 
 /** The routes of the operator area, by operation id. They are no part of what users can do. */
 export const operatorRoutes = {
+  ...operatorSignIn.routes,
+  ...operatorOverview.routes,
+  ...operatorDashboard.routes,
+  ...operatorTickets.routes,
+  ...operatorReviews.routes,
+  ...operatorFileBlocks.routes,
+  ...operatorLogs.routes,
+  ...operatorTelemetry.routes,
   ...operatorTrail.routes,
+  ...operatorUsers.routes,
+  ...operatorSecurity.routes,
+  ...operatorAccessTokens.routes,
+  ...operatorAutomod.routes,
 }
 export type OperatorRouteName = keyof typeof operatorRoutes
 
@@ -93,6 +130,8 @@ export const routes = {
   ...attachments.routes,
   ...uploadSessions.routes,
   ...fileReports.routes,
+  ...reports.routes,
+  ...feedback.routes,
   ...polls.routes,
   ...reactions.routes,
   ...pins.routes,
@@ -102,6 +141,7 @@ export const routes = {
   ...relationships.routes,
   ...voice.routes,
   ...webhooks.routes,
+  ...telemetry.routes,
   ...operatorRoutes,
 }
 export type Routes = typeof routes

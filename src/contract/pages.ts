@@ -48,6 +48,24 @@ export const pages = {
   verifyEmail: definePage({ path: "/verify-email", summary: "Confirm an e-mail address", contentType: html }),
   resetPassword: definePage({ path: "/reset-password", summary: "Choose a new password", contentType: html }),
   restoreEmail: definePage({ path: "/restore-email", summary: "Take an account back", contentType: html }),
+  operatorLogin: definePage({
+    path: "/admin/login",
+    mount: "operators",
+    summary: "Sign in to the operator's page",
+    contentType: html,
+  }),
+  operatorDashboard: definePage({
+    path: "/admin/ui-dashboard",
+    mount: "operators",
+    summary: "The operator's page",
+    contentType: html,
+  }),
+  operatorAssets: definePage({
+    path: "/admin/assets/:name",
+    mount: "operators",
+    summary: "Scripts and styles of these pages",
+    contentType: "text/javascript, text/css",
+  }),
 } as const satisfies Record<string, PageRoute>
 export type PageName = keyof typeof pages
 

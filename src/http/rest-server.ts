@@ -1,4 +1,5 @@
 import { isSigned } from "../domain/messages/attachments.ts"
+import type { PlacedUse } from "../domain/service/access-uses.ts"
 import { createHandlers, type HandlerNeeds } from "./routes.ts"
 import type { OperatorAreaOptions } from "./server/operator-area.ts"
 import type { AccessOptions } from "./server/access.ts"
@@ -8,23 +9,28 @@ import type { Policy } from "./shared/http.ts"
 
 export interface RestServerOptions extends Omit<
   HttpServerOptions,
-  "handlers" | "access" | "operators" | "log" | "clock"
+  "handlers" | "access" | "operators" | "log" | "clock" | "timings"
 > {
-  readonly access: Omit<AccessOptions, "accessTokens" | "isSignedLink" | "noteSessionUse">
+  readonly access: Omit<AccessOptions, "gate" | "isSignedLink" | "noteSessionUse">
+}
+
+/** Who hears of each use of an access token. */
+interface GateNeeds {
+  readonly service: { readonly noteAccessUse: (use: PlacedUse) => void }
 }
 
 /** What the operator area needs beside its handlers. */
 type AreaNeeds = Pick<OperatorAreaOptions, "storage"> & Policy<OperatorAreaOptions["rules"]>
 
 /** The handlers of all resources behind the transport. */
-export function createRestServer(needs: HandlerNeeds & AreaNeeds, options: RestServerOptions): HttpServer {
-  const { clock, log, service, integrations } = needs
+export function createRestServer(needs: HandlerNeeds & AreaNeeds & GateNeeds, options: RestServerOptions): HttpServer {
+  const { clock, log, service, integrations, telemetry } = needs
   return createHttpServer({
     ...options,
     handlers: createHandlers(needs),
     access: {
       ...options.access,
-      accessTokens: service.accessTokens,
+      gate: { accessTokens: service.accessTokens, noteUse: service.noteAccessUse },
       noteSessionUse: createSessionActivity(needs),
       isSignedLink(file, query) {
         const given = { exp: query.get("exp"), sig: query.get("sig") }
@@ -34,5 +40,6 @@ export function createRestServer(needs: HandlerNeeds & AreaNeeds, options: RestS
     operators: { rules: needs.policy, storage: needs.storage },
     clock,
     log,
+    timings: telemetry.timings,
   })
 }

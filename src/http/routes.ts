@@ -10,6 +10,7 @@ import { directs } from "./social/directs.ts"
 import { emojis } from "./communities/emojis.ts"
 import { exports } from "./accounts/exports.ts"
 import { features } from "./accounts/features.ts"
+import { feedback } from "./service/feedback.ts"
 import { fileReports } from "./messages/file-reports.ts"
 import { icons } from "./communities/icons.ts"
 import { invites } from "./communities/invites.ts"
@@ -28,6 +29,7 @@ import { presence } from "./social/presence.ts"
 import { reactions } from "./messages/reactions.ts"
 import { readState } from "./messages/read-state.ts"
 import { relationships } from "./social/relationships.ts"
+import { reports } from "./messages/reports.ts"
 import { roles } from "./communities/roles.ts"
 import { search } from "./messages/search.ts"
 import type { Handlers } from "./server/handlers.ts"
@@ -35,6 +37,19 @@ import { servers } from "./communities/servers.ts"
 import { settings } from "./accounts/settings.ts"
 import { stickers } from "./communities/stickers.ts"
 import { system } from "./service/system.ts"
+import { operatorDashboard } from "./operators/dashboard.ts"
+import { operatorOverview } from "./operators/overview.ts"
+import { operatorSignIn } from "./operators/sign-in.ts"
+import { operatorAccessTokens } from "./operators/access-tokens.ts"
+import { operatorSecurity } from "./operators/security.ts"
+import { operatorUsers } from "./operators/users.ts"
+import { fileBlocks } from "./operators/file-blocks.ts"
+import { reviews } from "./operators/reviews.ts"
+import { tickets } from "./operators/tickets.ts"
+import { telemetry } from "./service/telemetry.ts"
+import { operatorLogs } from "./operators/logs.ts"
+import { operatorTelemetry } from "./operators/telemetry.ts"
+import { operatorAutomod } from "./operators/automod.ts"
 import { trail } from "./operators/trail.ts"
 import { twoFactor } from "./accounts/two-factor.ts"
 import { uploadSessions } from "./messages/upload-sessions.ts"
@@ -55,6 +70,7 @@ const resources = [
   emojis,
   exports,
   features,
+  feedback,
   fileReports,
   icons,
   invites,
@@ -73,6 +89,7 @@ const resources = [
   reactions,
   readState,
   relationships,
+  reports,
   roles,
   search,
   servers,
@@ -84,7 +101,20 @@ const resources = [
   users,
   voice,
   webhooks,
+  operatorSignIn,
+  operatorOverview,
+  operatorDashboard,
+  tickets,
+  reviews,
+  fileBlocks,
+  telemetry,
+  operatorLogs,
+  operatorTelemetry,
+  operatorAutomod,
   trail,
+  operatorUsers,
+  operatorSecurity,
+  operatorAccessTokens,
 ] as const
 
 type Resource = (typeof resources)[number]

@@ -18,7 +18,7 @@ import {
 } from "../../tests/kit/pictures.ts"
 import { createPictures } from "./pictures.ts"
 
-const { encode, thumbnailsOf } = createPictures()
+const { encode, lookAt } = createPictures()
 const every = async () => [
   await png(3, 5),
   apng(4),
@@ -97,7 +97,7 @@ test("any bytes at all, and any picture with some of its bytes changed, are enco
           const encoded = await encode(bytes, use)
           if ("refusal" in encoded) expect(["invalid_file", "picture_too_large"]).toContain(encoded.refusal)
           else expect(encoded.width * encoded.height).toBeGreaterThan(0)
-          await thumbnailsOf(bytes)
+          await lookAt(bytes)
         }
       },
     ),

@@ -13,6 +13,7 @@ import {
 } from "../domain/core/pictures.ts"
 import { thumbnailSides, type PictureFacts, type ThumbnailSide } from "../domain/messages/attachments.ts"
 import { framesOfPng, assemble, disassemble } from "./apng.ts"
+import { perceptualHash } from "./perceptual-hashing.ts"
 
 /** A picture that takes longer is refused. */
 const timeoutSeconds = 15
@@ -69,29 +70,31 @@ export function createPictures() {
     }
   }
 
-  async function thumbnailsOf(bytes: Uint8Array): Promise<Thumbnails | undefined> {
+  async function lookAt(bytes: Uint8Array): Promise<Looks | undefined> {
     if (!pictureTypeOf(bytes)) return undefined
     const sharp = await (loading ??= loadSharp())
     const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
     try {
-      return await makeThumbnails(sharp, file)
+      return await looksOf(sharp, file)
     } catch {
       return undefined
     }
   }
 
-  return { encode, thumbnailsOf }
+  return { encode, lookAt }
 }
 
-interface Thumbnails extends PictureFacts {
+interface Looks extends PictureFacts {
+  /** Thumbnails, smaller ones first. */
   readonly images: ReadonlyMap<ThumbnailSide, Buffer>
+  readonly phash: string
 }
 
 /** Pixels of a side of what a ThumbHash is made of, on the event loop: a hundred are the most it takes. */
 const hashedSide = 48
 
-/** The file is decoded once; the smaller ones are made of the largest. */
-async function makeThumbnails(sharp: SharpModule, file: Buffer): Promise<Thumbnails | undefined> {
+/** The file is decoded once; all else is made of the largest thumbnail. */
+async function looksOf(sharp: SharpModule, file: Buffer): Promise<Looks | undefined> {
   const { autoOrient: upright } = await sharp(file, reading()).metadata()
   const { width, height } = upright
   if (width * height > limits.thumbnailPixels) return undefined
@@ -102,13 +105,14 @@ async function makeThumbnails(sharp: SharpModule, file: Buffer): Promise<Thumbna
     .ensureAlpha()
     .raw()
     .toBuffer({ resolveWithObject: true })
-  const smaller = (side: number) =>
-    fitting(sharp(largest.data, { raw: { width: largest.info.width, height: largest.info.height, channels: 4 } }), side)
+  const again = () =>
+    sharp(largest.data, { raw: { width: largest.info.width, height: largest.info.height, channels: 4 } })
+  const smaller = (side: number) => fitting(again(), side)
   const images = new Map<ThumbnailSide, Buffer>()
   for (const side of thumbnailSides) images.set(side, await smaller(side).webp({ quality: 75, effort: 2 }).toBuffer())
   const hashed = await smaller(hashedSide).raw().toBuffer({ resolveWithObject: true })
   const thumbhash = Buffer.from(rgbaToThumbHash(hashed.info.width, hashed.info.height, hashed.data)).toString("base64")
-  return { width, height, thumbhash, images }
+  return { width, height, thumbhash, images, phash: await perceptualHash(again()) }
 }
 
 const isTimeout = (error: unknown) => error instanceof Error && error.message.startsWith("timeout")

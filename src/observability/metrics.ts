@@ -44,6 +44,7 @@ export function createMetrics({ loopResolutionMs = 50, monitorLoop = monitorEven
     pictures: picturesMetrics(declare),
     search: searchMetrics(declare),
     files: filesMetrics(declare),
+    telemetry: telemetryMetrics(declare),
     /** Releases the event-loop monitor. */
     close: () => loop.stop(),
   }
@@ -72,14 +73,14 @@ function httpMetrics(declare: Declare) {
     "starling_http_requests_total",
     "Answered requests, by route template, method and status class",
     ["route", "method", "status"],
-    { most: 400 },
+    { most: 280 },
   )
   const durations = declare.histogramFamily<[route: string, method: string]>(
     "starling_http_request_duration_seconds",
     "Time from the first byte of a request to its response",
     ["route", "method"],
     [0.005, 0.02, 0.1, 0.5, 2.5],
-    { most: 84 },
+    { most: 66 },
   )
   return {
     /**
@@ -208,6 +209,11 @@ function gatewayMetrics(declare: Declare) {
       "starling_gateway_changes_read_total",
       "Live sessions that went back to reading the log because a change of roles or overrides shows or hides many channels",
     ),
+    lagSeconds: declare.histogram(
+      "starling_gateway_lag_seconds",
+      "Time from the append of an event to this worker's delivery log until it is written to sockets, by the clocks of Redis and of the worker. One event per slice of publishing",
+      [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.125, 0.25, 0.5, 1, 5],
+    ),
     publishSeconds: declare.histogram(
       "starling_gateway_publish_duration_seconds",
       "Duration of one slice of publishing within a turn of the event loop",
@@ -235,7 +241,7 @@ function homesMetrics(declare: Declare) {
       "starling_homes_refusals_total",
       "Commands refused, by error code",
       ["code"],
-      { most: 220 },
+      { most: 320 },
     ),
     mailboxFull: declare.counter("starling_homes_mailbox_full_total", "Commands refused because a bound was reached"),
   }
@@ -440,13 +446,29 @@ function filesMetrics(declare: Declare) {
   }
 }
 
+function telemetryMetrics(declare: Declare) {
+  return {
+    lost: declare.counter("starling_telemetry_lost_total", "Timings that could not be stored"),
+    cspReports: declare.counter(
+      "starling_csp_reports_total",
+      "Violations of content security policies that browsers reported",
+    ),
+  }
+}
+
 function automodMetrics(declare: Declare) {
   return {
     questions: declare.counters(
       "starling_automod_classifier_questions_total",
-      "Texts sent to a classifier, by outcome. Unless it is `answered`, the message passes the rule; `busy` because of others, it is refused with 503",
+      "Questions to classifiers about stored messages, by outcome. `refused`: the classifier does not take the text; `busy`, and `resting` after failures: it was not asked yet; these, `late` and `failed` are asked again for five minutes",
       "outcome",
-      ["answered", "late", "failed", "busy"],
+      ["answered", "refused", "late", "failed", "busy", "resting"],
+    ),
+    unclassified: declare.counters(
+      "starling_automod_unclassified_total",
+      "Messages that no classifier has judged, by reason: the classifier does not take the text, gave no answer within five minutes, or too many messages waited",
+      "reason",
+      ["refused", "late", "overloaded"],
     ),
     texts: declare.counters(
       "starling_automod_texts_total",

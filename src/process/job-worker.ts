@@ -3,6 +3,9 @@ import { beginLineage } from "../runtime/lineage-watch.ts"
 import { joinCluster } from "../runtime/join-cluster.ts"
 import { PresenceLookup } from "../actors/social/presence-lookup.ts"
 import { LineageNotes } from "../cluster/lineage-notes.ts"
+import { FigureBoard } from "../cluster/figures.ts"
+import { figureSamples, figureSeconds } from "../domain/operators/figures.ts"
+import { FigureNotes } from "./figures.ts"
 import { openJobConnection, openJobQueue } from "../cluster/job-queue.ts"
 import { redisKeys } from "../cluster/keys.ts"
 import type { Member } from "../cluster/members.ts"
@@ -10,17 +13,21 @@ import { connector, openRedis } from "../cluster/redis.ts"
 import type { Config } from "../config.ts"
 import { pictureAnswered, type PictureAnswer } from "../cluster/picture-requests.ts"
 import { createBudgets } from "../cluster/budgets.ts"
+import { createClassifiers, maxConcurrentQuestions } from "../integrations/classifiers.ts"
+import { ClassifierSettingsStore } from "../integrations/classifier-settings.ts"
+import { createSecrets } from "../integrations/secrets.ts"
 import { createPictures } from "../integrations/pictures.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { homeReplicationId } from "../cluster/replication.ts"
 import { openBlobs } from "../storage/core/open-blobs.ts"
-import { createPerceptualHashing } from "../integrations/perceptual-hashing.ts"
 import { OutlineLoads } from "../storage/communities/outline-loads.ts"
 import { unixSocketsIn } from "../cluster/unix-sockets.ts"
-import { openStorage } from "../storage/storage.ts"
+import { openStorage, type Storage } from "../storage/storage.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
+import { FairPlaces } from "../std/fair-places.ts"
 import { consumeJobs } from "../workers/consumer.ts"
+import type { ClassifierTools } from "../workers/processor.ts"
 import { SearchIndex } from "../workers/search-index.ts"
 import { createMailer } from "../workers/mail.ts"
 import { sweeps } from "../workers/jobs.ts"
@@ -35,6 +42,7 @@ export interface JobWorkerOptions {
   databaseUrl: string
   redisUrl: string
   redisPrefix: string
+  secretKey: string
   socketFolder?: string | undefined
   log: Log
   metrics: Metrics
@@ -58,9 +66,51 @@ const maxOutlineLoads = 2
 /** Most jobs wait for actors and statements, not for this process's CPU. */
 const maxConcurrentJobs = 32
 
+/** Pictures that are taken out of the queue so that users have turns among them, and those of one user. */
+const maxPicturesTaken = 256
+const maxPicturesOfOne = 64
+
 function thumbnailBudget({ policy }: Config) {
   const { requests, seconds, burst } = policy.rate_limits.routes.get("THUMBNAIL_GEN")!
   return { capacity: requests + burst, perSecond: requests / seconds }
+}
+
+/** Milliseconds for which what operators have set of classifiers is taken to be so. */
+const settingsKeptMs = 500
+
+function openClassifiers({ config, secretKey, log, metrics }: JobWorkerOptions, storage: Storage) {
+  const mayBePrivate = config.privateClassifiers
+  const store = new ClassifierSettingsStore({
+    storage,
+    secrets: createSecrets(secretKey),
+    configured: config.classifiers,
+    mayBePrivate,
+  })
+  const asking = createClassifiers({ mayBePrivate, log, metrics, now: () => performance.now() })
+  const settings = keptFor(settingsKeptMs, () => store.inForce())
+  const tools: ClassifierTools = {
+    inForce: settings,
+    async ask(backend, content, payers) {
+      const answer = await asking.ask(backend, await settings(), content, payers)
+      return typeof answer === "object" || answer === "refused" ? answer : undefined
+    },
+    count: reason => metrics.automod.unclassified[reason].inc(),
+  }
+  return { tools, close: () => asking.close() }
+}
+
+/** Reads something again when what was read is older than that; a failure is not kept. */
+function keptFor<T>(keptMs: number, read: () => Promise<T>): () => Promise<T> {
+  let known: { readonly value: Promise<T>; readonly since: number } | undefined
+  return () => {
+    if (known && performance.now() - known.since < keptMs) return known.value
+    const value = read()
+    known = { value, since: performance.now() }
+    value.catch(() => {
+      known = undefined
+    })
+    return value
+  }
 }
 
 const ended = async (all: readonly Promise<void>[]): Promise<void> => {
@@ -102,37 +152,33 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
   await cluster.start()
 
   const ending = new AbortController()
-  const mailer = createMailer({
-    smtpUrl: config.smtpUrl,
-    from: config.policy.mail_from,
-    serverName: config.policy.server_name,
-    publicUrl: config.publicUrl,
-    log,
-  })
   const blobs = openBlobs(config.files, { log, metrics })
+  const classifiers = openClassifiers(options, storage)
   const tools = {
     ask: cluster.ask,
     storage,
     presences: new PresenceLookup({ ...cluster, timing: topology.presence, clock }),
     massNotifications: new Set<string>(),
-    perceptualHash: createPerceptualHashing(),
     assemblies: new Set<string>(),
     outlines: new OutlineLoads({ source: storage.servers, maxConcurrent: maxOutlineLoads, clock }),
     blobs,
-    mailer,
+    mailer: mailerOf(options),
     pictures: {
       ...createPictures(),
+      places: new FairPlaces(topology.pictures.maxConcurrent, maxPicturesOfOne),
       count: (use: string, outcome: string) => metrics.pictures.encoded.of(use, outcome).inc(),
       spend: (user: string, amount: number) =>
         budgets.spend([`user:${user}`], [{ name: "thumbnails", amount, budget: thumbnailBudget(config) }]),
       answer: (worker: string, answer: PictureAnswer) => cluster.bus.notify(worker, pictureAnswered, answer),
     },
+    classifiers: classifiers.tools,
     now: clock.now,
     signal: ending.signal,
   }
   const consumers = [
     { queue: "jobs", concurrency: maxConcurrentJobs } as const,
-    { queue: "pictures", concurrency: topology.pictures.maxConcurrent } as const,
+    { queue: "pictures", concurrency: maxPicturesTaken } as const,
+    { queue: "classifiers", concurrency: maxConcurrentQuestions } as const,
   ].map(queue => consumeJobs({ ...queue, connection: taking, prefix: redisPrefix, tools, log, metrics, trouble }))
   const searchRows = storage.openSearchIndex()
   const searchIndex = new SearchIndex({
@@ -155,9 +201,24 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     queue.waiting().then(count => (waiting = count), trouble)
   }, 5_000)
 
+  const noting = new FigureNotes({
+    board: new FigureBoard({ redis: adding, keys, spans: figureSamples, spanSeconds: figureSeconds }),
+    self,
+    metrics,
+    folder: config.dataDir,
+    pings: { postgres: () => storage.placement.ping(), redis: () => adding.ping() },
+    oldestJob: async () => (await queue.state()).oldestSeconds,
+    spanSeconds: figureSeconds,
+    clock,
+    log,
+  })
+
   async function close(finish: () => Promise<void>): Promise<void> {
     ending.abort(new Error("the process ends"))
+    // Nobody waits for them; their messages are asked about by another.
+    classifiers.close()
     clearInterval(counting)
+    noting.stop()
     await finish()
     await sweeping.stop()
     await searchIndex.stop()
@@ -182,3 +243,6 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     stop: () => close(() => ended(consumers.map(consumer => consumer.abandon()))),
   }
 }
+
+const mailerOf = ({ config: { smtpUrl, policy, publicUrl }, log }: JobWorkerOptions) =>
+  createMailer({ smtpUrl, from: policy.mail_from, serverName: policy.server_name, publicUrl, log })

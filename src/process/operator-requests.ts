@@ -1,13 +1,12 @@
 import type { Ask, Create } from "../runtime/actor.ts"
 import { isTransient } from "../runtime/transient.ts"
-import { suspended } from "../actors/accounts/account-status.ts"
+import { accountOrders, type AccountOrders } from "../actors/account-orders.ts"
 import { userActor } from "../actors/user.ts"
 import { Failure, fail } from "../contract/core/errors.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import { limits } from "../contract/core/limits.ts"
 import { newAccount } from "../domain/accounts/accounts.ts"
 import type { Clock } from "../std/clock.ts"
-import { loginKeyOf } from "../domain/accounts/failed-logins.ts"
 import { closingSeconds } from "../domain/service/server-status.ts"
 import type { Log } from "../observability/log.ts"
 import type {
@@ -112,42 +111,28 @@ export class OperatorRequests {
   async #obey(taken: OperatorCommand): Promise<CommandAnswer> {
     const { user_id, command, input } = taken
     const ask = this.#askAsHolder(taken)
+    const orders = accountOrders({ ask, storage: this.#options.storage })
+    const settled = async <Reply>(reply: Reply) => {
+      await this.#settle(orders, user_id)
+      return { reply }
+    }
     switch (command) {
-      case "lockAccount": {
-        const asked = input as { until: number; reason: string | null }
-        const reply = await ask(userActor, user_id, { type: "lockAccount", ...asked })
-        await this.#settle(ask, user_id, suspended)
-        return { reply }
-      }
-      case "unlockAccount": {
-        const reply = await ask(userActor, user_id, { type: "unlockAccount" })
-        await this.#options.storage.sessions.clearFailures(loginKeyOf(user_id))
-        await this.#settle(ask, user_id)
-        return { reply }
-      }
-      case "cancelDeletion": {
-        const reply = await ask(userActor, user_id, { type: "cancelDeletion" })
-        await this.#settle(ask, user_id)
-        return { reply }
-      }
-      case "forceRename": {
-        const reply = await ask(userActor, user_id, { type: "forceRename", ...(input as { reason: string | null }) })
-        await this.#settle(ask, user_id)
-        return { reply }
-      }
+      case "lockAccount":
+        return settled(await orders.lock(user_id, input as { until: number; reason: string | null }))
+      case "unlockAccount":
+        return settled(await orders.unlock(user_id))
+      case "cancelDeletion":
+        return settled(await orders.cancelDeletion(user_id))
+      case "forceRename":
+        return settled(await orders.forceRename(user_id, input as { reason: string | null }))
       case "setPermission": {
         const asked = input as { permission: string; isGranted: boolean }
-        const reply = await ask(userActor, user_id, { type: "setPermission", ...asked })
-        await this.#settle(ask, user_id)
-        return { reply }
+        return settled(await ask(userActor, user_id, { type: "setPermission", ...asked }))
       }
       case "createBot":
         return { reply: await this.#createBot(taken, input as { name: string; token_hash: string }) }
-      case "issueBotToken": {
-        const reply = await ask(userActor, user_id, { type: "issueBotToken", ...(input as { token_hash: string }) })
-        await this.#settle(ask, user_id)
-        return { reply }
-      }
+      case "issueBotToken":
+        return settled(await ask(userActor, user_id, { type: "issueBotToken", ...(input as { token_hash: string }) }))
       case "dropSecondFactor":
         return { reply: await ask(userActor, user_id, { type: "dropSecondFactor" }) }
       case "revokeBot":
@@ -172,16 +157,13 @@ export class OperatorRequests {
   }
 
   /**
-   * The bots of a changed user share their status. After a moment every cache is dropped once more: a
-   * worker that read the account while it changed may have cached the former state.
+   * After a moment every cache is dropped once more: a worker that read the account while it changed
+   * may have cached the former state.
    */
-  async #settle(ask: Ask, user: Snowflake, message: string | null = null): Promise<void> {
-    const { storage, clock, lookEveryMs } = this.#options
-    const bots = await storage.bots.ownedBy(user)
-    for (const { id } of bots) await ask(userActor, id, { type: "accountStatusChanged", message })
+  async #settle(orders: AccountOrders, user: Snowflake): Promise<void> {
+    const { clock, lookEveryMs } = this.#options
     await clock.sleep(2 * lookEveryMs)
-    for (const id of [user, ...bots.map(bot => bot.id)])
-      await ask(userActor, id, { type: "accountStatusChanged", message: null })
+    await orders.dropCaches(user)
   }
 
   /**

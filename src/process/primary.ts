@@ -12,6 +12,8 @@ import type { Log } from "../observability/log.ts"
 import { startMetricsServer } from "../observability/metrics-server.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { Ending, watchRestarts, watchSignals, type Reason } from "./primary/ending.ts"
+import { LogKeeper } from "./primary/log-keeper.ts"
+import { systemClock as clock } from "../std/system-clock.ts"
 import { DeadWorkers } from "./primary/dead-workers.ts"
 import { Processes, type Role } from "./primary/processes.ts"
 import { makeSocketFolder } from "../cluster/unix-sockets.ts"
@@ -76,6 +78,11 @@ async function start(
 ): Promise<() => Promise<void>> {
   const { topology, log, metrics } = options
   const port = await claimPort(options.config, ending)
+  const { logFolder } = options.config
+  if (logFolder !== undefined) {
+    const keeper = new LogKeeper({ ...topology.logs, folder: logFolder, clock, log })
+    stops.push(() => keeper.stop())
+  }
   // With PORT=0 the address is known only now.
   const config: Config =
     options.config.port === port

@@ -1,8 +1,9 @@
 import { AccessTokens } from "../domain/service/access-tokens.ts"
 import { AddressBlocks } from "../domain/service/address-blocks.ts"
+import type { ClassifierBackend } from "../contract/communities/automod.ts"
 import type { Address } from "../domain/core/client-address.ts"
 import type { Clock, Timer } from "../std/clock.ts"
-import type { ServiceFacts, ServiceView } from "../domain/service/server-status.ts"
+import type { Moderation, ServiceFacts, ServiceView } from "../domain/service/server-status.ts"
 import { compareIds } from "../domain/core/snowflake.ts"
 import type { Log } from "../observability/log.ts"
 import type { Storage } from "../storage/storage.ts"
@@ -11,6 +12,8 @@ export interface ServerStatusWatchOptions {
   readonly storage: Pick<Storage, "serverStatus" | "addressBlocks" | "accessTokens">
   /** Milliseconds from one look to the next. */
   readonly everyMs: number
+  /** Classifiers that the configuration has set up. */
+  readonly classifiers: readonly ClassifierBackend[]
   /** An operator's request waits for somebody. */
   readonly onAsked: () => void
   readonly clock: Clock
@@ -27,8 +30,9 @@ export class ServerStatusWatch implements ServiceView {
   #facts: ServiceFacts
   #blocks: AddressBlocks
   #accessTokens: AccessTokens
+  #moderation: Moderation
   readonly #timer: Timer
-  #isLooking = false
+  #looking: Promise<void> | undefined
   #isStopped = false
   #isBlind = false
 
@@ -42,7 +46,8 @@ export class ServerStatusWatch implements ServiceView {
     this.#facts = facts
     this.#blocks = blocks
     this.#accessTokens = accessTokens
-    this.#timer = options.clock.every(options.everyMs, () => this.#lookAgain())
+    this.#moderation = moderationOf(options, facts)
+    this.#timer = options.clock.every(options.everyMs, () => void this.#lookAgain())
   }
 
   /** Resolves when everything is known. */
@@ -69,6 +74,10 @@ export class ServerStatusWatch implements ServiceView {
     return this.#accessTokens
   }
 
+  get moderation(): Moderation {
+    return this.#moderation
+  }
+
   isOver(session: string): boolean {
     return compareIds(session, this.#facts.reset_until) <= 0
   }
@@ -82,19 +91,22 @@ export class ServerStatusWatch implements ServiceView {
     this.#timer.stop()
   }
 
-  /** One look at a time. */
-  #lookAgain(): void {
-    if (this.#isLooking) return
-    this.#isLooking = true
-    this.#look()
+  /** Knows what PostgreSQL has now, if that answers. */
+  async lookNow(): Promise<void> {
+    while (this.#looking) await this.#looking
+    await this.#lookAgain()
+  }
+
+  /** One look at a time. It never rejects. */
+  #lookAgain(): Promise<void> {
+    return (this.#looking ??= this.#look()
       .catch((error: unknown) => {
         if (!this.#isBlind && !this.#isStopped) this.#options.log.warn({ err: error }, "state of the service not read")
         this.#isBlind = true
       })
       .finally(() => {
-        this.#isLooking = false
-      })
-      .catch(() => {})
+        this.#looking = undefined
+      }))
   }
 
   async #look(): Promise<void> {
@@ -111,9 +123,15 @@ export class ServerStatusWatch implements ServiceView {
     this.#facts = facts
     this.#blocks = blocks
     this.#accessTokens = tokens
+    this.#moderation = moderationOf(this.#options, facts)
     const isNew = isChanged || facts.changes !== before.changes || facts.resets !== before.resets
     if (facts.changes !== before.changes) this.#options.log.info({ state: facts.state }, "state of the service")
     if (isNew) for (const listener of this.#listeners) listener(facts, before)
     if (isAsked) onAsked()
   }
 }
+
+const moderationOf = (
+  { classifiers }: Pick<ServerStatusWatchOptions, "classifiers">,
+  { automod_off, automod_backends }: ServiceFacts,
+): Moderation => ({ isOff: automod_off, backends: [...new Set([...classifiers, ...automod_backends])] })

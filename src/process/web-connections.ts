@@ -36,7 +36,9 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
   const lineage = await beginLineage(new LineageNotes(admission, options.redisPrefix), storage, log)
   const origin = await homeReplicationId(admission, storage.placement.redisOrigin)
   const keys = redisKeys(options.redisPrefix, origin, lineage.name)
-  const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now())
+  const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now(), {
+    onLeftOut: () => metrics.automod.unclassified.overloaded.inc(),
+  })
   const secrets = createSecrets(options.secretKey)
   const blobs = openBlobs(config.files, { log, metrics })
   return {

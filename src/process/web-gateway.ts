@@ -5,12 +5,13 @@ import { GatewaySessions } from "../cluster/gateway-sessions.ts"
 import type { Tokens } from "../cluster/tokens.ts"
 import { gatewayPath } from "../contract/pages.ts"
 import { addressOf, clientAddress, parseAddress, trustedProxies } from "../domain/core/client-address.ts"
-import type { ServiceView } from "../domain/service/server-status.ts"
 import type { IceServersFor } from "../domain/voice/voice.ts"
 import { Gateway } from "../gateway/gateway.ts"
 import type { ClusterInside } from "../runtime/join-cluster.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
 import { unlimitedIn } from "./connection-limits.ts"
+import type { FigureBoard } from "../cluster/figures.ts"
+import type { ServerStatusWatch } from "./server-status-watch.ts"
 import type { WebConnections } from "./web-connections.ts"
 import type { WebWorkerOptions } from "./web-worker-options.ts"
 
@@ -19,7 +20,8 @@ export interface WebParts {
   readonly connections: WebConnections
   readonly cluster: ClusterInside
   readonly presences: PresenceLookup
-  readonly service: ServiceView
+  readonly service: ServerStatusWatch
+  readonly board: FigureBoard
   readonly tokens: Tokens
   readonly admission: Admission
   readonly iceServers: IceServersFor

@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os"
+import { join } from "node:path"
 import { asyncapiDocument } from "../apidocs/asyncapi.ts"
 import { openapiInSteps } from "../apidocs/openapi.ts"
 import { webWorkersOf } from "../config.ts"
@@ -7,8 +8,16 @@ import { wireVersion } from "../contract/service/system.ts"
 import { messageOf, shownStatus, waitFor, type ServiceView } from "../domain/service/server-status.ts"
 import type { Gateway } from "../gateway/gateway.ts"
 import { unlimitedIn } from "./connection-limits.ts"
+import type { FigureSources } from "../http/operators/overview.ts"
+import type { HostFigures } from "../http/operators/dashboard.ts"
+import { diskOf } from "./figures.ts"
+import { HostLoad } from "./host-load.ts"
+import { createUsernameRules } from "../http/accounts/username-rules.ts"
+import { AccessUseNotes } from "../http/service/access-use-notes.ts"
 import { createRestServer } from "../http/rest-server.ts"
 import { createClassifiers } from "../integrations/classifiers.ts"
+import { ClassifierSettingsStore } from "../integrations/classifier-settings.ts"
+import type { TextJudge } from "../integrations/text-judge.ts"
 import { PictureRequests } from "../cluster/picture-requests.ts"
 import { createBudgets } from "../cluster/budgets.ts"
 import { createHashing } from "../integrations/password-hashing.ts"
@@ -19,7 +28,12 @@ import type { Timer } from "../std/clock.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
 import { DeliveryCounts } from "../views/delivery-counts.ts"
 import { documentationPages } from "../web/documentation-pages.ts"
+import { operatorPages } from "../web/operator-pages.ts"
 import { personPages } from "../web/person-pages.ts"
+import { Timings } from "../http/service/timings.ts"
+import { routes } from "../contract/contract.ts"
+import { openLogFiles } from "../storage/core/log-files.ts"
+import type { WebConnections } from "./web-connections.ts"
 import type { WebParts } from "./web-gateway.ts"
 import type { WebWorkerOptions } from "./web-worker-options.ts"
 
@@ -28,19 +42,32 @@ export function openRest(
   options: WebWorkerOptions,
   parts: WebParts,
   gateway: Gateway,
-  host: Pick<ShardHost, "checkPublication" | "checkOwners">,
+  { host, texts }: { host: Pick<ShardHost, "checkPublication" | "checkOwners">; texts: TextJudge },
 ) {
-  const { config, topology, log, metrics } = options
+  const { self, config, topology, log, metrics } = options
   const { connections, cluster, presences, service, tokens, admission, iceServers } = parts
   const { storage, jobs, blobs, secrets, signedPath } = connections
   const { policy, publicUrl } = config
   const deferred = deferredWork(log)
+  const accessUses = new AccessUseNotes({ storage, clock, log })
+  const timings = new Timings({
+    ...topology.telemetry,
+    storage,
+    routes: Object.values(routes),
+    writer: self.id,
+    isEnabled: policy.telemetry_enabled,
+    clock,
+    log,
+    metrics,
+  })
+  const classifiers = classifiersOf(options, connections)
   const server = createRestServer(
     {
       ask: cluster.ask,
       create: cluster.create,
       storage,
       policy,
+      usernames: createUsernameRules(policy, storage.bannedUsernames),
       tokens,
       jobs: { add: job => jobs.add(job), later: deferred.later },
       live: {
@@ -58,8 +85,11 @@ export function openRest(
           metrics,
         }),
         secrets,
+        logFiles: openLogFiles({ folder: join(config.dataDir, "logs"), ...topology.logs.reads }),
         iceServers,
-        classifiers: createClassifiers(config.classifiers, { log, metrics }),
+        texts,
+        classifiers: classifiers.asking,
+        classifierSettings: classifiers.settings,
         hashing: createHashing({
           memoryKib: policy.password_hash_memory,
           passes: policy.password_hash_passes,
@@ -70,11 +100,15 @@ export function openRest(
       },
       service: {
         health: healthOf(parts, host),
+        lookEveryMs: topology.service.lookEveryMs,
         status: () => shownStatus(service.facts),
         accessTokens: () => service.accessTokens,
+        noteAccessUse: use => accessUses.note(use),
         publicUrl,
         hasDocs: policy.docs_enabled,
+        moderation: () => service.moderation,
       },
+      telemetry: { timings, noteCspReport: () => metrics.telemetry.cspReports.inc() },
       views: {
         ask: cluster.ask,
         storage,
@@ -83,6 +117,7 @@ export function openRest(
         delivered: new DeliveryCounts({ storage, clock }),
         searchReach: topology.search,
       },
+      figures: figuresOf(options, parts),
       clock: () => clock.now(),
       log,
     },
@@ -104,7 +139,62 @@ export function openRest(
       metrics,
     },
   )
-  return { server, stopDeferred: () => deferred.stop() }
+  return {
+    server,
+    async stopDeferred() {
+      deferred.stop()
+      classifiers.asking.close()
+      await Promise.all([accessUses.stop(), timings.stop()])
+    },
+  }
+}
+
+/** What operators are told of the whole service. */
+function figuresOf(
+  { config }: WebWorkerOptions,
+  { connections, service, board }: WebParts,
+): FigureSources & HostFigures {
+  const load = new HostLoad(config.dataDir)
+  const { admission: redis, jobs } = connections
+  return {
+    spans: after => board.spans(after, clock.now()),
+    processes: () => board.processes(clock.now()),
+    redis: async () => {
+      const startedAt = performance.now()
+      await redis.ping()
+      const latencyMs = performance.now() - startedAt
+      const facts = await redis.info("memory")
+      const fact = (name: string) => Number(new RegExp(`^${name}:(\\d+)\\r?$`, "m").exec(facts)?.[1] ?? NaN)
+      const [used, most] = [fact("used_memory"), fact("maxmemory")]
+      return {
+        latencyMs,
+        memoryBytes: Number.isNaN(used) ? null : used,
+        maxMemoryBytes: Number.isNaN(most) || most === 0 ? null : most,
+      }
+    },
+    disk: () => diskOf(config.dataDir),
+    system: () => load.now(),
+    jobs: () => jobs.state(),
+    lookAtState: () => service.lookNow(),
+  }
+}
+
+/** Milliseconds in which an operator who tries out a rule has an answer. */
+const triedWithinMs = 3_000
+
+/** Classifiers as operators set them up and try them out: messages are judged by job workers. */
+function classifiersOf({ config, log, metrics }: WebWorkerOptions, { storage, secrets }: WebConnections) {
+  const { classifiers: configured, privateClassifiers: mayBePrivate } = config
+  return {
+    settings: new ClassifierSettingsStore({ storage, secrets, configured, mayBePrivate }),
+    asking: createClassifiers({
+      mayBePrivate,
+      log,
+      metrics,
+      now: () => performance.now(),
+      maxTimeoutMs: triedWithinMs,
+    }),
+  }
 }
 
 const requestsOfPictures = ({ self, topology, metrics }: WebWorkerOptions, { connections, cluster }: WebParts) =>
@@ -171,5 +261,6 @@ function pagesOf({ config: { policy, publicUrl } }: WebWorkerOptions) {
       redoc: policy.redoc_enabled,
     }),
     ...personPages({ serverName: title }),
+    ...operatorPages({ serverName: title }),
   }
 }

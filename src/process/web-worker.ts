@@ -3,8 +3,11 @@ import uWebSockets, { type TemplatedApp } from "uWebSockets.js"
 import { createActorParts, hostActors } from "../actors/host-actors.ts"
 import { PresenceLookup } from "../actors/social/presence-lookup.ts"
 import { createAdmission } from "../cluster/admission.ts"
+import { FigureBoard } from "../cluster/figures.ts"
 import { connector } from "../cluster/redis.ts"
+import { figureSamples, figureSeconds } from "../domain/operators/figures.ts"
 import { unixSocketsIn } from "../cluster/unix-sockets.ts"
+import { backendsOf } from "../domain/communities/automod-settings.ts"
 import { iceServersFor } from "../domain/voice/voice.ts"
 import type { Gateway } from "../gateway/gateway.ts"
 import { createTextJudge } from "../integrations/text-judge.ts"
@@ -12,6 +15,7 @@ import type { ShardHost } from "../runtime/host-shards.ts"
 import { joinCluster, type Cluster, type ClusterInside } from "../runtime/join-cluster.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
 import { countAccepted, idleConnectionMs } from "./connection-limits.ts"
+import { FigureNotes } from "./figures.ts"
 import { OperatorRequests } from "./operator-requests.ts"
 import { ServerStatusWatch } from "./server-status-watch.ts"
 import { connectWebWorker, keepSessions, tokensOf, type WebConnections } from "./web-connections.ts"
@@ -47,16 +51,18 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const accepted = countAccepted(app, options)
   const gateway = openGateway(app, options, parts)
   const { host, texts } = hostShards(options, parts, gateway)
-  const { server: rest, stopDeferred } = openRest(options, parts, gateway, host)
+  const { server: rest, stopDeferred } = openRest(options, parts, gateway, { host, texts })
   rest.register(app)
 
   await host.start()
   const watching = watchSearchIndex(options, connections)
+  const noting = noteFigures(options, parts)
   gateway.begin(cluster.streams.position)
   const listener = await listen(app, options.listen)
 
   const closeAll = async () => {
-    stopDeferred()
+    noting.stop()
+    await stopDeferred()
     service.stop()
     requests.stop()
     await host.stop()
@@ -113,7 +119,7 @@ const join = (options: WebWorkerOptions, { admission, sessions, keys, lineage, s
 
 /** What operators say of the service, and what they ask of it. */
 async function watchService(
-  { self, topology, log }: WebWorkerOptions,
+  { self, config, topology, log }: WebWorkerOptions,
   { storage }: WebConnections,
   { ask, create }: Cluster,
 ) {
@@ -122,6 +128,7 @@ async function watchService(
   const service = await ServerStatusWatch.start({
     storage,
     everyMs: lookEveryMs,
+    classifiers: backendsOf(config.classifiers),
     onAsked: () => requests.begin(),
     clock,
     log,
@@ -144,6 +151,12 @@ function partsOf(
     cluster,
     presences: new PresenceLookup({ ...cluster, timing: topology.presence, clock }),
     service,
+    board: new FigureBoard({
+      redis: connections.admission,
+      keys: connections.keys,
+      spans: figureSamples,
+      spanSeconds: figureSeconds,
+    }),
     tokens,
     admission: createAdmission({
       redis: connections.admission,
@@ -158,6 +171,18 @@ function partsOf(
     iceServers: (user, use) => iceServersFor(policy, { user, isInCall: use === "call", nowMs: clock.now() }, hmac),
   }
 }
+
+const noteFigures = ({ self, config, metrics, log }: WebWorkerOptions, { board, connections }: WebParts) =>
+  new FigureNotes({
+    board,
+    self,
+    metrics,
+    folder: config.dataDir,
+    pings: { postgres: () => connections.storage.placement.ping(), redis: () => connections.admission.ping() },
+    spanSeconds: figureSeconds,
+    clock,
+    log,
+  })
 
 /** Hosts the actors of this worker's shards; what they publish and what becomes of the cluster reaches the gateway. */
 function hostShards(

@@ -35,3 +35,18 @@ test("tasks that add themselves again take turns, and each turn is bounded", asy
   const order = byTurn.flat()
   expect(order.lastIndexOf("a") - order.lastIndexOf("b")).toBeGreaterThan(-15)
 })
+
+test("those who wait for budget have it in order, as much in each turn as there is", async () => {
+  const budget = new TurnBudget(10)
+  const done: number[] = []
+  for (let i = 0; i < 5; i++)
+    budget.turn(6).then(
+      () => done.push(i),
+      () => {},
+    )
+  await Promise.resolve().then(() => {})
+  await setImmediate()
+  expect(done.slice(0, 2)).toEqual([0, 1])
+  for (let turn = 0; turn < 5; turn++) await setImmediate()
+  expect(done).toEqual([0, 1, 2, 3, 4])
+})

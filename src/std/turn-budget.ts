@@ -24,6 +24,16 @@ export class TurnBudget {
     this.#countTurn()
   }
 
+  /** Resolves when there is budget for something of that cost. */
+  async turn(cost: number): Promise<void> {
+    await new Promise<void>(resolve =>
+      this.do(() => {
+        resolve()
+        return cost
+      }),
+    )
+  }
+
   #run(): void {
     this.#isRunning = true
     while (this.#left > 0 && this.#waiting.length > 0) this.#left -= this.#waiting.shift()!()

@@ -1,5 +1,6 @@
 import type { NamedTable, OtherTable } from "../domain/core/personal-data.ts"
 import { personalData as accessTokens } from "./service/access-tokens.ts"
+import { personalData as accessUses } from "./service/access-uses.ts"
 import { personalData as addressBlocks } from "./service/address-blocks.ts"
 import { personalData as auditLog } from "./communities/audit-log.ts"
 import { personalData as automod } from "./communities/automod.ts"
@@ -10,6 +11,7 @@ import { personalData as deliveries } from "./messages/deliveries.ts"
 import { personalData as directs } from "./social/directs.ts"
 import { personalData as emojis } from "./communities/emojis.ts"
 import { personalData as exports } from "./accounts/exports.ts"
+import { personalData as feedback } from "./service/feedback.ts"
 import { personalData as fileBlocks } from "./messages/file-blocks.ts"
 import { personalData as files } from "./messages/files.ts"
 import { personalData as guildMembers } from "./communities/guild-members.ts"
@@ -35,6 +37,7 @@ import { personalData as presences } from "./social/presences.ts"
 import { personalData as reactions } from "./messages/reactions.ts"
 import { personalData as readState } from "./messages/read-state.ts"
 import { personalData as relationships } from "./social/relationships.ts"
+import { personalData as reports } from "./messages/reports.ts"
 import { personalData as search } from "./messages/search.ts"
 import { personalData as serverStatus } from "./service/server-status.ts"
 import { personalData as servers } from "./communities/servers.ts"
@@ -42,9 +45,12 @@ import { personalData as sessions } from "./accounts/sessions.ts"
 import { personalData as settings } from "./accounts/settings.ts"
 import { personalData as stickers } from "./communities/stickers.ts"
 import { personalData as tells } from "./core/tells.ts"
+import { personalData as telemetry } from "./service/telemetry.ts"
 import { personalData as thumbnails } from "./messages/thumbnails.ts"
 import { personalData as uploadSessions } from "./messages/upload-sessions.ts"
 import { personalData as uploads } from "./messages/uploads.ts"
+import { personalData as bannedUsernames } from "./accounts/banned-usernames.ts"
+import { personalData as userNotes } from "./accounts/user-notes.ts"
 import { personalData as users } from "./accounts/users.ts"
 import { personalData as voice } from "./voice/voice.ts"
 import { personalData as webhooks } from "./messages/webhooks.ts"
@@ -57,6 +63,7 @@ import { personalData as webhooks } from "./messages/webhooks.ts"
 const declared = [
   // Exports give them in this order.
   users,
+  userNotes,
   avatars,
   sessions,
   oneTimeTokens,
@@ -86,6 +93,8 @@ const declared = [
   uploads,
   uploadSessions,
   fileBlocks,
+  reports,
+  feedback,
   addressBlocks,
   reactions,
   readState,
@@ -105,8 +114,11 @@ const declared = [
   thumbnails,
   tells,
   accessTokens,
+  accessUses,
+  bannedUsernames,
   operators,
   operatorTrail,
+  telemetry,
 ]
 
 /** In the order in which an export gives them. */

@@ -1,9 +1,11 @@
 import { accessTokensStorage } from "./service/access-tokens.ts"
+import { accessUsesStorage } from "./service/access-uses.ts"
 import { accountDeletionStorage } from "./account-deletion.ts"
 import { addressBlocksStorage } from "./service/address-blocks.ts"
 import { auditLogStorage } from "./communities/audit-log.ts"
 import { avatarsStorage } from "./accounts/avatars.ts"
 import { automodStorage } from "./communities/automod.ts"
+import { automodSettingsStorage } from "./service/automod-settings.ts"
 import { bansStorage } from "./communities/bans.ts"
 import { botsStorage } from "./accounts/bots.ts"
 import { channelsStorage } from "./communities/channels.ts"
@@ -13,6 +15,7 @@ import { deliveriesStorage } from "./messages/deliveries.ts"
 import { directsStorage } from "./social/directs.ts"
 import { emojisStorage } from "./communities/emojis.ts"
 import { exportsStorage } from "./accounts/exports.ts"
+import { feedbackStorage } from "./service/feedback.ts"
 import { fileBlocksStorage } from "./messages/file-blocks.ts"
 import { filesStorage } from "./messages/files.ts"
 import { guildMembersStorage } from "./communities/guild-members.ts"
@@ -30,7 +33,11 @@ import { notificationsStorage } from "./accounts/notifications.ts"
 import { oauthStorage } from "./accounts/oauth.ts"
 import { oneTimeTokensStorage } from "./accounts/one-time-tokens.ts"
 import { operatorRequestsStorage } from "./service/operator-requests.ts"
+import { operatorFailuresStorage } from "./operators/failures.ts"
+import { operatorSignInStorage } from "./operators/sign-in.ts"
 import { operatorsStorage } from "./operators/operators.ts"
+import { operatorOverviewStorage } from "./operators/overview.ts"
+import { PoolWaits } from "./core/pool-waits.ts"
 import { operatorTrailStorage } from "./operators/trail.ts"
 import { placementStorage } from "./core/placement.ts"
 import { pollsStorage } from "./messages/polls.ts"
@@ -38,6 +45,7 @@ import { presencesStorage } from "./social/presences.ts"
 import { reactionsStorage } from "./messages/reactions.ts"
 import { readStateStorage } from "./messages/read-state.ts"
 import { relationshipsStorage } from "./social/relationships.ts"
+import { reportsStorage } from "./messages/reports.ts"
 import { searchSettings, searchStorage } from "./messages/search.ts"
 import { listUnread, searchIndexStorage, searchLagStorage } from "./messages/search-index.ts"
 import { serversStorage } from "./communities/servers.ts"
@@ -48,9 +56,13 @@ import { storedPicturesStorage } from "./communities/stored-pictures.ts"
 import { thumbnailsStorage } from "./messages/thumbnails.ts"
 import { stickersStorage } from "./communities/stickers.ts"
 import { tellsStorage } from "./core/tells.ts"
+import { telemetryStorage } from "./service/telemetry.ts"
 import { uploadContentsStorage } from "./messages/upload-contents.ts"
 import { uploadSessionsStorage } from "./messages/upload-sessions.ts"
 import { uploadsStorage } from "./messages/uploads.ts"
+import { bannedUsernamesStorage } from "./accounts/banned-usernames.ts"
+import { userDirectoryStorage } from "./operators/user-directory.ts"
+import { userNotesStorage } from "./accounts/user-notes.ts"
 import { usersStorage } from "./accounts/users.ts"
 import { voiceStorage } from "./voice/voice.ts"
 import { webhooksStorage } from "./messages/webhooks.ts"
@@ -87,13 +99,17 @@ export function openStorage(options: StorageOptions) {
     name: `${pool.name} search`,
     settings: searchSettings,
   })
-  const observe: Observe = metrics ? observing(metrics, "read", () => true) : query => query
+  const waits = new PoolWaits(readConnections)
+  const observe: Observe = metrics ? observing(metrics, "read", () => true, waits) : query => query
   const observeLane: Observe = metrics
     ? observing(metrics, "lane", error => !(error instanceof Fenced))
     : query => query
   const asked = <Group extends object>(group: Group) => bounded(group, options.statementTimeoutMs, observe)
   return {
     users: asked(usersStorage(sql)),
+    userDirectory: asked(userDirectoryStorage(sql)),
+    userNotes: asked(userNotesStorage(sql)),
+    bannedUsernames: asked(bannedUsernamesStorage(sql)),
     sessions: asked(sessionsStorage(sql)),
     oneTimeTokens: asked(oneTimeTokensStorage(sql)),
     oauth: asked(oauthStorage(sql)),
@@ -107,6 +123,7 @@ export function openStorage(options: StorageOptions) {
     guildMembers: asked(guildMembersStorage(sql)),
     auditLog: asked(auditLogStorage(sql)),
     automod: asked(automodStorage(sql)),
+    automodSettings: asked(automodSettingsStorage(sql)),
     emojis: asked(emojisStorage(sql)),
     stickers: asked(stickersStorage(sql)),
     icons: asked(iconsStorage(sql)),
@@ -118,6 +135,8 @@ export function openStorage(options: StorageOptions) {
     uploadContents: asked(uploadContentsStorage(sql)),
     uploadSessions: asked(uploadSessionsStorage(sql)),
     fileBlocks: asked(fileBlocksStorage(sql)),
+    reports: asked(reportsStorage(sql)),
+    feedback: asked(feedbackStorage(sql)),
     bans: asked(bansStorage(sql)),
     bots: asked(botsStorage(sql)),
     channels: asked(channelsStorage(sql)),
@@ -141,8 +160,11 @@ export function openStorage(options: StorageOptions) {
     serverStatus: asked(serverStatusStorage(sql)),
     addressBlocks: asked(addressBlocksStorage(sql)),
     accessTokens: asked(accessTokensStorage(sql)),
+    accessUses: asked(accessUsesStorage(sql)),
     operatorRequests: asked(operatorRequestsStorage(sql)),
-    operators: asked(operatorsStorage(sql)),
+    operators: asked({ ...operatorsStorage(sql), ...operatorSignInStorage(sql), ...operatorFailuresStorage(sql) }),
+    operatorOverview: { ...asked(operatorOverviewStorage(sql)), waits: () => waits.figures },
+    telemetry: asked(telemetryStorage(sql)),
     operatorTrail: asked(operatorTrailStorage(sql)),
     /** Searches have connections of their own: what takes long keeps nothing else waiting. */
     search: bounded(searchStorage(searching), searchTimeoutMs + slack, observe),

@@ -1,17 +1,15 @@
 import { userActor } from "../actors/user.ts"
+import { fullReputation } from "../contract/communities/automod.ts"
 import { limits } from "../contract/core/limits.ts"
 import { holdsIn } from "../domain/core/permissions.ts"
 import { type Processor, unlessGone } from "./processor.ts"
 import { forgetting, type Sweep } from "./sweep.ts"
 
-/** Candidates that are looked at: not everybody who may moderate sees the channel. */
-const looked = 500
-
-const moderates = ["server.automod", "messages.manage", "administrator"] as const
+const moderates = ["administrator", "members.kick", "members.ban"] as const
 
 /**
- * Notifies members who may write the rules or manage messages, and who see the channel: the notice
- * contains what was written there.
+ * Notifies the owner and members who may remove others. Only those who view the channel are told
+ * what was written there.
  */
 export const alertModerators: Processor<"alertModerators"> = async (
   { ask, storage, outlines, signal },
@@ -26,21 +24,29 @@ export const alertModerators: Processor<"alertModerators"> = async (
   const moderating = [...server.roles].flatMap(([id, { permissions }]) =>
     moderates.some(permission => permissions.has(permission)) ? [id] : [],
   )
-  const members = await storage.automod.membersWith(server_id, server.owner_id, moderating, looked)
-  const told = members
-    .filter(member => holdsIn(server, overrides, member, "channels.view"))
-    .slice(0, limits.automod.moderatorsAlerted)
+  const { moderatorsAlerted } = limits.automod
+  const [told, reputations] = await Promise.all([
+    storage.automod.membersWith(server_id, server.owner_id, moderating, moderatorsAlerted),
+    storage.automod.reputations(server_id, [violation.user_id]),
+  ])
   const { message_id } = violation.metadata
-  const of = {
-    type: "system",
-    title: "Auto-moderation",
-    content: `${violation.username} broke the rule "${violation.rule_name}"`,
+  const reputation = reputations.get(violation.user_id) ?? fullReputation
+  const isThere = typeof message_id === "string" && !violation.actions_taken.includes("delete_message")
+  const secret = { content_preview: null, link: null }
+  const shown = {
     content_preview: violation.matched_content,
-    link: typeof message_id === "string" ? `/channels/${server_id}/${violation.channel_id}/${message_id}` : null,
-    sender_id: violation.user_id,
+    link: isThere ? `/channels/${server_id}/${violation.channel_id}/${message_id}` : null,
   }
-  for (const { user_id } of told) {
+  for (const member of told.slice(0, moderatorsAlerted)) {
+    const { user_id } = member
     signal.throwIfAborted()
+    const of = {
+      type: "system",
+      title: "Auto-moderation",
+      content: `${violation.username} broke the rule "${violation.rule_name}" (reputation: ${reputation} of ${fullReputation})`,
+      ...(holdsIn(server, overrides, member, "channels.view") ? shown : secret),
+      sender_id: violation.user_id,
+    }
     // Run again soon after, the job is answered as it was.
     const requestId = `alert:${violation_id}:${user_id}`
     await unlessGone(

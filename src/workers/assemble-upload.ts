@@ -1,12 +1,14 @@
 import { Failure, fail } from "../contract/core/errors.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
 import { keptExtension } from "../domain/core/filenames.ts"
-import { isHashable } from "../domain/messages/attachments.ts"
+import { isHashable, mayHaveThumbnails } from "../domain/messages/attachments.ts"
 import { secondsAt } from "../std/clock.ts"
 import { chunkFile, newBlobName, uploadFile } from "../storage/core/blobs.ts"
 import { FileExamination } from "../storage/messages/file-examination.ts"
 import { missingBlob } from "../storage/messages/uploads.ts"
 import { deleteFiles } from "./delete-files.ts"
-import { Deferral, type JobTools, type Processor } from "./processor.ts"
+import { inTurn, keepThumbnails, mayMake } from "./look-at-upload.ts"
+import { Deferral, type JobTools, type Looks, type Processor } from "./processor.ts"
 import type { Sweep } from "./sweep.ts"
 
 /** Files that a process puts together at a time: more would only share its disk and its core. */
@@ -52,7 +54,8 @@ async function assemble(tools: JobTools, session_id: string): Promise<void> {
     await blobs.putPieces(key, assembled(tools, session.blobs, examined))
     const { size, hash, content_type } = examined.facts()
     if (size !== total_size) throw new Error(`the chunks hold ${size} bytes instead of ${total_size}`)
-    const phash = isHashable(content_type, size) ? await tools.perceptualHash(() => blobs.get(key)) : ""
+    const looks = isHashable(content_type, size) ? await looksOf(tools, user_id, key) : undefined
+    const phash = looks?.phash ?? ""
     if ((await storage.fileBlocks.reasonAgainst(hash, phash)) !== undefined) throw fail("file_blocked")
     const missing = await missingBlob(storage.uploads, blobs, hash)
     const file = newBlobName() + keptExtension(filename)
@@ -63,6 +66,8 @@ async function assemble(tools: JobTools, session_id: string): Promise<void> {
     const done = await uploadSessions.finish(session_id, upload, { blob, missing, phash })
     const loose = done?.blob !== blob ? [key] : missing === undefined ? [] : [uploadFile(missing)]
     await deleteFiles(tools, { keys: [...(done?.keys ?? []), ...loose] })
+    if (done && looks && mayHaveThumbnails(upload) && (await mayMake(tools, user_id, 1)))
+      await keepThumbnails(tools, file, looks)
   } catch (error) {
     if (isUndecided) throw error
     await deleteFiles(tools, { keys: [key] })
@@ -70,6 +75,18 @@ async function assemble(tools: JobTools, session_id: string): Promise<void> {
     await deleteFiles(tools, { keys: await uploadSessions.refuse(session_id, error.code) })
   }
 }
+
+/** What a picture looks like, once it is its sender's turn: their request waits for it. */
+const looksOf = (tools: JobTools, user: Snowflake, key: string): Promise<Looks | undefined> =>
+  inTurn(
+    tools,
+    user,
+    async () => {
+      const bytes = await tools.blobs.get(key)
+      return bytes && tools.pictures.lookAt(bytes)
+    },
+    true,
+  )
 
 /** All chunks, one after the other. */
 async function* assembled(

@@ -3,16 +3,20 @@ import type { PictureAnswer } from "../cluster/picture-requests.ts"
 import type { PictureUse } from "../contract/core/jobs.ts"
 import type { KeptPicture, PictureRefusal } from "../domain/core/pictures.ts"
 import { secondsAt } from "../std/clock.ts"
+import { inTurn } from "./look-at-upload.ts"
 import type { JobTools, Processor } from "./processor.ts"
 
 /** After `until` nobody waits any longer, and the source is gone or about to go. */
 export const encodePicture: Processor<"encodePicture"> = async (tools, { source, folder, use, ...waiting }) => {
-  const { asker, request, until } = waiting
-  if (tools.now() >= until) return
-  const bytes = await tools.blobs.get(source)
-  if (!bytes) return
-  const answer: PictureAnswer = { request, ...(await keptPicture(tools, folder, use, bytes)) }
-  tools.pictures.answer(asker, answer)
+  const { asker, request, until, user_id } = waiting
+  const answerIt = async () => {
+    if (tools.now() >= until) return
+    const bytes = await tools.blobs.get(source)
+    if (!bytes) return
+    const answer: PictureAnswer = { request, ...(await keptPicture(tools, folder, use, bytes)) }
+    tools.pictures.answer(asker, answer)
+  }
+  await inTurn(tools, user_id ?? request, answerIt, true)
 }
 
 /**

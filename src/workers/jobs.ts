@@ -2,6 +2,7 @@ import { jobs, type JobName } from "../contract/core/jobs.ts"
 import { alertModerators, sweeps as violationsSweeps } from "./alert-moderators.ts"
 import { announceUser } from "./announce-user.ts"
 import { assembleUpload, sweeps as uploadSessionsSweeps } from "./assemble-upload.ts"
+import { classifyMessage } from "./classify-message.ts"
 import { deleteFiles, sweeps as filesSweeps } from "./delete-files.ts"
 import { deleteMessagesOf, sweeps as deletionsSweeps } from "./delete-messages-of.ts"
 import { deleteUploads, sweeps as uploadsSweeps } from "./delete-uploads.ts"
@@ -30,6 +31,7 @@ const processors: { readonly [Name in JobName]: Processor<Name> } = {
   alertModerators,
   announceUser,
   assembleUpload,
+  classifyMessage,
   deleteFiles,
   deleteMessagesOf,
   deleteUploads,

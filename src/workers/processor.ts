@@ -1,21 +1,30 @@
 import type { z } from "zod"
 import type { Ask } from "../runtime/actor.ts"
+import type { ClassifierBackend } from "../contract/communities/automod.ts"
+import type { AutomodClassifiers } from "../contract/communities/automod-settings.ts"
 import type { ErrorCode } from "../contract/core/errors.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import { Failure } from "../contract/core/errors.ts"
 import type { JobName, jobs } from "../contract/core/jobs.ts"
 import type { Blobs } from "../storage/core/blobs.ts"
+import type { FairPlaces } from "../std/fair-places.ts"
 import type { OutlineLoads, OutlineSource } from "../storage/communities/outline-loads.ts"
 import type { Storage } from "../storage/storage.ts"
+import type { Scores } from "../domain/communities/automod-match.ts"
 import type { EncodedPicture, PictureRefusal } from "../domain/core/pictures.ts"
 import type { PictureAnswer } from "../cluster/picture-requests.ts"
 import type { PictureUse } from "../contract/core/jobs.ts"
 import type { PictureFacts, ThumbnailSide } from "../domain/messages/attachments.ts"
 import type { Mailer } from "./mail.ts"
 
-/** What can be made of a picture. */
-export interface Thumbnails extends PictureFacts {
+/** What can be made of a picture, and what it looks like. */
+export interface Looks extends PictureFacts {
   readonly images: ReadonlyMap<ThumbnailSide, Uint8Array>
+  /**
+   * In 16 hex digits: of pictures that look alike they differ in few bits. Empty for what looks like
+   * nothing.
+   */
+  readonly phash: string
 }
 
 /** Decodes pictures and encodes them again, outside of this process's event loop. */
@@ -25,16 +34,32 @@ export interface PictureEncoder {
     use: PictureUse,
   ): Promise<(EncodedPicture & { readonly bytes: Uint8Array }) | { readonly refusal: PictureRefusal }>
   /** Undefined: it is no picture, or too large. */
-  thumbnailsOf(bytes: Uint8Array): Promise<Thumbnails | undefined>
+  lookAt(bytes: Uint8Array): Promise<Looks | undefined>
 }
 
 export interface PictureTools extends PictureEncoder {
+  /** Who decodes a picture has one of these; the holder is whose picture it is. */
+  readonly places: FairPlaces
   /** Counts what became of a picture, by what it is for. */
   count(use: PictureUse | "thumbnail", outcome: "encoded" | PictureRefusal): void
   /** Takes so many from what may be made for a user; fails with `rate_limited`. */
   spend(user: Snowflake, thumbnails: number): Promise<void>
   /** Tells a worker what it waits for, as far as it can be told. */
   answer(worker: string, answer: PictureAnswer): void
+}
+
+/** Asks the classifiers of auto-moderation. */
+export interface ClassifierTools {
+  /** What operators have set, at most half a second old. */
+  inForce(): Promise<{ readonly isOff: boolean; readonly classifiers: AutomodClassifiers }>
+  /** Undefined: not now. `refused`: it does not take this text. */
+  ask(
+    backend: ClassifierBackend,
+    content: string,
+    payers: { readonly owner: Snowflake; readonly author: Snowflake },
+  ): Promise<Scores | "refused" | undefined>
+  /** Counts a message that no classifier has judged. */
+  count(reason: "refused" | "late"): void
 }
 
 export interface JobTools {
@@ -51,9 +76,11 @@ export interface JobTools {
     | "mentions"
     | "sessions"
     | "oneTimeTokens"
+    | "operatorTrail"
     | "oauth"
     | "invites"
     | "tells"
+    | "telemetry"
     | "placement"
     | "voice"
     | "users"
@@ -68,6 +95,7 @@ export interface JobTools {
     | "uploadContents"
     | "uploadSessions"
     | "fileBlocks"
+    | "accessUses"
   > & { readonly servers: Omit<Storage["servers"], keyof OutlineSource> }
   /** The only way to load servers: some are so large that a process takes few at a time. */
   readonly outlines: Pick<OutlineLoads, "load">
@@ -76,15 +104,11 @@ export interface JobTools {
   /** Servers of which a job of this process is notifying many members. */
   readonly massNotifications: Set<Snowflake>
   readonly blobs: Blobs
-  /**
-   * What a picture looks like, in 16 hex digits: of pictures that look alike they differ in few bits.
-   * Empty for what is no picture, or looks like nothing.
-   */
-  readonly perceptualHash: (read: () => Promise<Buffer | undefined>) => Promise<string>
   /** Upload sessions whose chunks a job of this process is putting together. */
   readonly assemblies: Set<string>
   readonly mailer: Mailer
   readonly pictures: PictureTools
+  readonly classifiers: ClassifierTools
   /** Unix milliseconds. */
   readonly now: () => number
   /** The process ends: long work stops at the next good place and throws; the job is run again. */

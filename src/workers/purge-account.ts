@@ -1,10 +1,9 @@
 import { channelActor } from "../actors/channel.ts"
+import { beginPurge } from "../actors/account-orders.ts"
 import type { Party } from "../actors/social/relationships.ts"
 import { serverActor } from "../actors/server.ts"
 import { userActor } from "../actors/user.ts"
-import { Failure } from "../contract/core/errors.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
-import { erasedName } from "../domain/accounts/usernames.ts"
 import { lowerOf } from "../domain/social/relationships.ts"
 import { erasedTables } from "../storage/account-deletion.ts"
 import type { ReactionPlace } from "../storage/messages/reactions.ts"
@@ -29,7 +28,7 @@ export const purgeAccount: Processor<"purgeAccount"> = (tools, { user_id }) =>
 
 async function purge(tools: JobTools, user: Snowflake, isOwnerGone: boolean): Promise<void> {
   const { ask, storage, signal } = tools
-  if (!(await isBegun(tools, user, isOwnerGone))) return
+  if (!(await beginPurge(ask, user, { isOwnerGone }))) return
   const { accountDeletion } = storage
 
   for (const bot of await accountDeletion.botsOf(user)) {
@@ -100,17 +99,6 @@ async function sever({ ask, storage, signal }: JobTools, user: Snowflake): Promi
 
 /** The two users are told nothing but that there is no relationship any more. */
 const nobody = (id: Snowflake): Party => ({ id, username: "", avatar_url: null, presence: null })
-
-async function isBegun({ ask }: JobTools, user: Snowflake, isOwnerGone: boolean): Promise<boolean> {
-  const begin = async (name: string) => (await ask(userActor, user, { type: "beginPurge", name, isOwnerGone })).begun
-  try {
-    return await begin(erasedName(user))
-  } catch (error) {
-    if (!(error instanceof Failure) || error.code !== "user_exists") throw error
-    // Somebody took the name before names of this form were kept free.
-    return begin(erasedName(user, `_${Math.random().toString(36).slice(2, 8)}`))
-  }
-}
 
 export const sweeps: readonly Sweep[] = [
   ending(

@@ -4,6 +4,7 @@ import { serverFile, serverFiles } from "../storage/core/blobs.ts"
 import type { StoredPicture } from "../storage/communities/stored-pictures.ts"
 import { deleteFiles } from "./delete-files.ts"
 import { keptPicture } from "./encode-picture.ts"
+import { inTurn } from "./look-at-upload.ts"
 import { type JobTools, unlessGone } from "./processor.ts"
 import type { Sweep } from "./sweep.ts"
 
@@ -20,7 +21,8 @@ const picturesPerRun = 50
 async function renew(tools: JobTools, picture: StoredPicture): Promise<void> {
   const { kind, id, server_id, file: from } = picture
   const bytes = await tools.blobs.get(serverFile(server_id, from))
-  const kept = bytes && (await keptPicture(tools, serverFiles(server_id), useOf[kind], bytes))
+  const encode = async () => bytes && keptPicture(tools, serverFiles(server_id), useOf[kind], bytes)
+  const kept = await inTurn(tools, server_id, encode)
   if (!kept || "refusal" in kept) return tools.storage.storedPictures.leaveAsUploaded(picture)
   const { file, content_type, hash, size } = kept.picture
   let isRenewed = false

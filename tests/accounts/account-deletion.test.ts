@@ -175,7 +175,7 @@ test("DEL2: nothing is written back to a stub account, and nobody finds one; oth
       ask(userActor, stub, { type: "forceRename", reason: "late" }),
       ask(userActor, stub, { type: "setPermission", permission: "administrator", isGranted: true }),
       ask(userActor, stub, { type: "issueBotToken", token_hash: "x" }),
-      ask(userActor, stub, { type: "cancelDeletion" }),
+      ask(userActor, stub, { type: "noteAbout", notes: "late", operator_id: null }),
       ask(userActor, stub, { type: "requestExport", intervalSeconds: 0 }),
       ask(userActor, stub, { type: "readAllNotifications" }),
       ask(userActor, stub, {
@@ -371,7 +371,9 @@ test("a purge erases what belongs to the user alone, tells those who knew them, 
   expect(await refusal(clientAt(west!).login({ username: ada.username, password: ada.password }))).toBe(
     "invalid_credentials",
   )
-  expect(await refusedAtHome(east!.node.ask(userActor, ada.id, { type: "cancelDeletion" }))).toBe("user_not_found")
+  expect(await refusedAtHome(east!.node.ask(userActor, ada.id, { type: "cancelDeletion" }))).toBe(
+    "not_scheduled_for_deletion",
+  )
 
   const { register } = clientAt(west!)
   const stub = { username: "Deleted_User_7", email: "seven@example.com", password: ada.password }

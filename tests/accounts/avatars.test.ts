@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto"
+import { setTimeout as sleep } from "node:timers/promises"
 import sharp from "sharp"
 import { routes } from "../../src/contract/contract.ts"
+import type { FormFile } from "../../src/contract/core/registry.ts"
 import { refusal } from "../kit/conformance.ts"
 import { send } from "../kit/exchange.ts"
 import {
@@ -12,11 +14,13 @@ import {
   html,
   incomingOf,
   jpeg,
+  movingNoise,
   photo,
   png,
   pngClaiming,
   pngOf,
 } from "../kit/pictures.ts"
+import type { Person } from "../kit/person.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
@@ -150,6 +154,24 @@ test("what is no picture, is damaged or is a bomb is refused with its reason, an
   await rest.deleteAvatar({})
 })
 
+test("one user's pictures take one place of a job worker, however many they send; another's is next", async ({
+  shared,
+}) => {
+  const [ada, lin] = [await shared.person("ada"), await shared.person("lin")]
+  const heavy = fileOf(await movingNoise(250, 40), "heavy.gif", "image/gif")
+  const done: string[] = []
+  const put = async (who: Person, name: string, file: FormFile) => {
+    await who.on(shared.east).putAvatar({ file })
+    done.push(name)
+  }
+  const own = ["ada 1", "ada 2", "ada 3"].map(name => put(ada, name, heavy))
+  await until("two of them are sent", async () => (await incomingOf(shared)).length >= 2 || done.length > 0)
+  await put(lin, "lin", fileOf(await png(20)))
+  // As each of two places would be taken, theirs would come after two of them at least.
+  expect(done.slice(0, 2)).toContain("lin")
+  await Promise.all(own)
+})
+
 test("without a job worker an upload is 503, and nothing of it is done", async ({ cluster }) => {
   const [worker] = await cluster.boot(1, { topology: { pictures: { withinMs: 400 } } })
   const ada = await cluster.person("ada")
@@ -166,9 +188,13 @@ test("without a job worker an upload is 503, and nothing of it is done", async (
   await worker!.stop()
 
   // What came too late finds that nobody waits: its job is there, and does nothing.
-  const [next] = await cluster.boot(1)
+  // A picture may take longer than other answers.
+  const answerTimeoutMs = 1_500
+  const [next] = await cluster.boot(1, { topology: { http: { answerTimeoutMs } } })
+  const asked = ada.on(next!).putAvatar({ file })
+  await sleep(answerTimeoutMs + 500)
   await cluster.bootJobWorker()
-  expect(await ada.on(next!).putAvatar({ file })).toMatchObject({ success: true, width: 20 })
+  expect(await asked).toMatchObject({ success: true, width: 20 })
   expect(await filesOfUser(cluster, ada.id)).toHaveLength(1)
   expect(await cluster.sql`SELECT key FROM unused_files`).toEqual([])
 })

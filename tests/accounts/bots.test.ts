@@ -1,4 +1,5 @@
 /** Accounts as an operator sees them: bots with their tokens, locks, forced names, permissions. */
+import { userActor } from "../../src/actors/user.ts"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
 import { createLog } from "../../src/observability/log.ts"
 import { OperatorRequests } from "../../src/process/operator-requests.ts"
@@ -336,7 +337,7 @@ test("a worker that comes late does nothing more of a command that may be anothe
   }
 })
 
-test("STAT1: a locked user is told, disconnected and refused, their bots too, until they are let in again", async ({
+test("STAT1: a locked user is told, signed out and not let in, their bots are refused, until the lock ends", async ({
   shared,
 }) => {
   const operator = operatorOf(shared)
@@ -360,36 +361,63 @@ test("STAT1: a locked user is told, disconnected and refused, their bots too, un
     expect(await each.ended).toEqual(closedWith("authentication_failed"))
   }
   expect(await resumable.ended()).toMatchObject(closedWith("authentication_failed"))
-  for (const place of places)
+  for (const place of places) {
+    const asBot = await send(place, me, { token: bot.token, route: routes.getMe })
+    expect(asBot).toMatchObject({ code: "account_suspended", body: { error: { reason: "spam" } } })
+    expect((await send(place, me, { token: ada.token })).code).toBe("revoked_token")
     for (const token of [ada.token, bot.token]) {
-      const answer = await send(place, me, { token, route: routes.getMe })
-      expect(answer).toMatchObject({ code: "account_suspended", body: { error: { reason: "spam" } } })
       const identifying = await open(place)
       identifying.say({ op: 2, d: { token } })
       expect(await identifying.ended).toEqual(closedWith("authentication_failed"))
     }
+  }
   const resuming = await open(shared.west)
-  resuming.say({ op: 6, d: { token: ada.token, session_id: "0".repeat(32), seq: 1 } })
+  resuming.say({ op: 6, d: { token: bot.token, session_id: "0".repeat(32), seq: 1 } })
   expect(await resuming.ended).toEqual(closedWith("authentication_failed"))
-  expect(await refusal(clientAt(shared.east).login({ username: ada.username, password: ada.password }))).toBe(
-    "account_suspended",
-  )
-  expect(await refusal(clientAt(shared.east).login({ username: ada.username, password: "wrong" }))).toBe(
-    "invalid_credentials",
-  )
-
-  // Their sessions were kept; failed sign-ins are forgotten, too.
-  for (let i = 0; i < 5; i++)
-    await send(shared.east, "/api/v1/auth/login", {
-      method: "POST",
-      body: { username: ada.username, password: "wrong" },
+  const signIn = (password: string) =>
+    send(shared.east, "/api/v1/auth/login", {
+      route: routes.login,
+      body: { username: ada.username, password },
     })
+  expect(await signIn(ada.password)).toMatchObject({ code: "account_locked", body: { error: { reason: "spam" } } })
+  expect(await signIn("wrong")).toMatchObject({ code: "invalid_credentials" })
+
+  // Failed sign-ins are forgotten, too. A bot has its token still, and a bot that is locked itself as well.
+  for (let i = 0; i < 5; i++) await signIn("wrong")
   expect(await operator.command(ada.id, "unlockAccount")).toEqual({ reply: { wasLocked: true } })
-  for (const place of places)
-    for (const token of [ada.token, bot.token]) expect((await send(place, me, { token })).status).toBe(200)
-  ;(await identified(shared.west, bot.token)).close()
-  await ada.signIn(shared.east)
+  for (const place of places) expect((await send(place, me, { token: bot.token })).status).toBe(200)
+  const again = await ada.signIn(shared.east)
+  for (const place of places) expect((await send(place, me, { token: again.token })).status).toBe(200)
   expect(await operator.command(ada.id, "unlockAccount")).toEqual({ reply: { wasLocked: false } })
+  expect(await operator.command(bot.id, "lockAccount", { until: 9_999_999_999, reason: null })).toEqual({
+    reply: { sessions: 1 },
+  })
+  for (const place of places) expect((await send(place, me, { token: bot.token })).code).toBe("account_suspended")
+  await operator.command(bot.id, "unlockAccount")
+  ;(await identified(shared.west, bot.token)).close()
+})
+
+test("STAT1: nobody who signs in while they are locked has a session afterwards", async ({ shared }) => {
+  const operator = operatorOf(shared)
+  const ada = await shared.person("ada")
+  const { username, password } = ada
+  const places = [shared.east, shared.west]
+  const signIns = Array.from({ length: 8 }, (_, i) =>
+    clientAt(places[i % 2]!)
+      .login({ username, password })
+      .then(
+        ({ token }) => token!,
+        () => undefined,
+      ),
+  )
+  const lock = { type: "lockAccount", until: 9_999_999_999, reason: null } as const
+  await Promise.all([shared.west.node.ask(userActor, ada.id, lock), ...signIns])
+  const tokens = (await Promise.all(signIns)).filter(token => token !== undefined)
+  for (const place of places)
+    for (const token of [ada.token, ...tokens]) expect((await send(place, me, { token })).code).toBe("revoked_token")
+  expect(await shared.sql`SELECT 1 FROM sessions WHERE user_id = ${ada.id}`).toHaveLength(0)
+  await operator.command(ada.id, "unlockAccount")
+  await ada.signIn(shared.east)
 })
 
 test("TOK2: a lock ends at its time, and one that a cache does not know of yet holds at the gateway all the same", async ({
@@ -397,9 +425,11 @@ test("TOK2: a lock ends at its time, and one that a cache does not know of yet h
 }) => {
   const operator = operatorOf(shared)
   const ada = await shared.person("ada")
+  const bot = await newBot(operator, ada, shared.newName("helper"))
   await operator.command(ada.id, "lockAccount", { until: inSeconds(3), reason: null })
-  expect(await meCode(shared, ada.token)).toBe("account_suspended")
-  await until("the time is over", async () => (await meCode(shared, ada.token)) === undefined)
+  expect(await meCode(shared, bot.token)).toBe("account_suspended")
+  await until("the time is over", async () => (await meCode(shared, bot.token)) === undefined)
+  await ada.signIn(shared.west)
 
   const lin = await shared.person("lin")
   expect(await meCode(shared, lin.token)).toBeUndefined()

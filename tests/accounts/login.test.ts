@@ -165,7 +165,7 @@ test("a user who is suspended or being deleted is told so, after the right passw
   await suspend(ada)
   await eve.on(shared.east).deleteAccount({ password: eve.password })
   for (const [code, { username, password }] of [
-    ["account_suspended", ada],
+    ["account_locked", ada],
     ["account_deleted", eve],
   ] as const) {
     expect(await refusal(login({ username, password: wrong }))).toBe("invalid_credentials")
@@ -183,7 +183,7 @@ test("a user who is suspended or being deleted is told so, after the right passw
     if (isLeaving) await guarded.on(shared.east).deleteAccount({ password, code: backup_codes[1]! })
     else await suspend(guarded)
     const second = { challenge_token: challenge_token!, code: backup_codes[0]! }
-    expect(await refusal(completeTwoFactor(second))).toBe(isLeaving ? "used_challenge" : "account_suspended")
+    expect(await refusal(completeTwoFactor(second))).toBe(isLeaving ? "used_challenge" : "account_locked")
   }
 })
 

@@ -480,7 +480,7 @@ test("a user whom an operator has locked, or whose account is being deleted, is 
   const { user } = await signIn(shared.east, "google", locked.sub)
   const until = Math.floor(Date.now() / 1000) + 3600
   await shared.east.node.ask(userActor, user!.id, { type: "lockAccount", until, reason: "spam" })
-  expect(await refusal(signIn(shared.west, "google", locked.sub))).toBe("account_suspended")
+  expect(await refusal(signIn(shared.west, "google", locked.sub))).toBe("account_locked")
 
   const { user: other } = await signIn(shared.east, "google", leaving.sub)
   const proof = { password_hash: null }

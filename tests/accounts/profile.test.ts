@@ -212,7 +212,7 @@ test("a user who has to choose another name can do only that, and then everythin
   expect([status, body]).toMatchObject([403, { error: { message: "Username change required", reason: "rude" } }])
   expect((await getMe()).username).toBe(ada.username)
   // The same name in other letters, or no name, is no other name.
-  await editMe({ username: ada.username.toUpperCase() })
+  expect(await refusal(editMe({ username: ada.username.toUpperCase() }))).toBe("username_too_similar")
   await editMe({ email: `${shared.newName("ada")}@example.com`, current_password: ada.password })
   expect(await refusal(listServers())).toBe("username_change_required")
   expect(await refusal(editMe({ username: "admin" }))).toBe("reserved_username")

@@ -214,15 +214,17 @@ test("a message that breaks a rule is refused: nobody hears of it, and it is not
   const error = await errorOf(say("such a BADWORD"))
   expect(error).toEqual({
     code: "MESSAGE_BLOCKED",
-    message: "Message blocked by auto-moderation: Mind your words",
+    message: "Message blocked by auto-moderation",
     violations: ["keyword"],
+    reason: "Mind your words",
   })
   await owner.editAutomodRule({
     server_id,
     rule_id: rules[0]!.id,
     actions: [{ action_type: "delete_message", reason: "x", notify_user: false }],
   })
-  expect((await errorOf(say("badword")))["message"]).toBe(errors.message_blocked.message)
+  const { message } = errors.message_blocked
+  expect(await errorOf(say("badword"))).toEqual({ code: "MESSAGE_BLOCKED", message, violations: ["keyword"] })
   const passed = await say("all is well")
   expect((await inbox.next("MESSAGE_CREATE")).id).toBe(passed.id)
   await shared.settle()
@@ -242,6 +244,7 @@ test("a message that breaks a rule is refused: nobody hears of it, and it is not
     actions_taken: ["delete_message"],
     created_at: first!.created_at,
     metadata: {},
+    reputation: 80,
   })
   expect(BigInt(second!.id)).toBeGreaterThan(BigInt(first!.id))
 })
@@ -394,15 +397,19 @@ test("a rule that only logs lets the message pass; check_all looks further; exem
     ["log_only"],
   ])
 
-  // The owner, administrators and who writes the rules.
+  // The owner and administrators; nobody else, also who writes the rules.
   const before = (await violations()).length
   await owner.createMessage({ channel_id, content: "badword" })
-  for (const permission of ["administrator", "server.automod"]) {
-    const { id: role_id } = await owner.createRole({ server_id, permissions: { [permission]: true } })
+  const having = async (permissions: Record<string, boolean>, act: () => Promise<unknown>) => {
+    const { id: role_id } = await owner.createRole({ server_id, permissions })
     await owner.giveRole({ server_id, member_id: lin.id, role_id })
-    await say("badword")
+    await act()
     await owner.takeRole({ server_id, member_id: lin.id, role_id })
   }
+  await having({ administrator: true }, () => say("badword"))
+  expect((await violations()).length).toBe(before)
+  const everything = { "server.automod": true, "messages.manage": true, "members.ban": true, "server.manage": true }
+  await having(everything, async () => expect(await refusal(say("badword"))).toBe("message_blocked"))
   const { id: role_id } = await owner.createRole({ server_id, name: "Trusted" })
   const edit = (more: Partial<RuleInput>) =>
     Promise.all(rules.map(({ id }) => owner.editAutomodRule({ server_id, rule_id: id, ...more })))
@@ -418,7 +425,7 @@ test("a rule that only logs lets the message pass; check_all looks further; exem
   await say("badword")
   await edit({ applied_roles: [], enabled: false })
   await say("badword")
-  expect((await violations()).length - before).toBe(4)
+  expect((await violations()).length - before).toBe(6)
   expect(await member.listMessages({ channel_id, limit: "1" })).toHaveLength(1)
 })
 
@@ -512,22 +519,31 @@ test("two messages at once for which a rule removes their author: they are remov
   expect((await owner.getServer({ server_id })).member_count).toBe(1)
 })
 
-test("moderators who see the channel are notified, once in a while; nobody else", async ({ shared }) => {
+test("the owner and who may remove members are notified, once in a while; what was written, only if they see the channel", async ({
+  shared,
+}) => {
   await shared.bootJobWorker()
   const alerting = noBadWords({ actions: [{ action_type: "alert_moderators" }] })
   const { ada, lin, owner, server_id, channel_id, say, rules } = await moderated(shared, alerting)
-  const [mo, blind, plain] = [await shared.person("mo"), await shared.person("blind"), await shared.person("plain")]
+  const people = { mo: "members.kick", ban: "members.ban", admin: "administrator", blind: "members.ban" }
+  const others = { manager: "messages.manage", writer: "server.automod", plain: "messages.send" }
   const { code } = await owner.createInvite({ channel_id })
-  for (const person of [mo, blind, plain]) await person.on(shared.east).joinByInvite({ invite_code: code })
-  const { id: role_id } = await owner.createRole({ server_id, permissions: { "messages.manage": true } })
-  for (const { id } of [mo, blind]) await owner.giveRole({ server_id, member_id: id, role_id })
-  await owner.setOverride({ channel_id, target_id: blind.id, type: "member", allow: [], deny: ["channels.view"] })
-  const [mos, adas] = [await mo.listen(shared.west), await ada.listen(shared.east)]
+  const having = async (name: string, permission: string) => {
+    const person = await shared.person(name)
+    await person.on(shared.east).joinByInvite({ invite_code: code })
+    const { id: role_id } = await owner.createRole({ server_id, permissions: { [permission]: true } })
+    await owner.giveRole({ server_id, member_id: person.id, role_id })
+    return person
+  }
+  const [mo, ban, admin, blind] = await Promise.all(Object.entries(people).map(one => having(...one)))
+  const untold = await Promise.all(Object.entries(others).map(one => having(...one)))
+  await owner.setOverride({ channel_id, target_id: blind!.id, type: "member", allow: [], deny: ["channels.view"] })
+  const [mos, adas] = [await mo!.listen(shared.west), await ada.listen(shared.east)]
   const sent = await say("badword")
   const told = {
     type: "system",
     title: "Auto-moderation",
-    content: `${lin.username} broke the rule "${rules[0]!.name}"`,
+    content: `${lin.username} broke the rule "${rules[0]!.name}" (reputation: 90 of 100)`,
     content_preview: "badword",
     link: `/channels/${server_id}/${channel_id}/${sent.id}`,
     sender_id: lin.id,
@@ -542,9 +558,11 @@ test("moderators who see the channel are notified, once in a while; nobody else"
   const taken = (await owner.listAutomodViolations({ server_id })).map(({ actions_taken }) => actions_taken)
   expect(taken, "who was not told is not said to be").toEqual([[], ["alert_moderators"]])
   await shared.settle()
-  for (const person of [mo, ada]) expect((await person.on(shared.east).listNotifications()).unread_count).toBe(1)
-  for (const person of [blind, plain, lin])
-    expect((await person.on(shared.east).listNotifications()).unread_count).toBe(0)
+  for (const person of [mo, ban, admin, ada])
+    expect((await person!.on(shared.east).listNotifications()).unread_count).toBe(1)
+  for (const person of [...untold, lin]) expect((await person.on(shared.east).listNotifications()).unread_count).toBe(0)
+  const { notifications } = await blind!.on(shared.east).listNotifications()
+  expect(notifications).toMatchObject([{ ...told, content_preview: null, link: null }])
 })
 
 test("rules apply to bots as to people, and not to webhooks", async ({ shared }) => {
@@ -603,6 +621,11 @@ test("violations: by user, page by page, and none of another server", async ({ s
   expect(await page({ limit: "2", before: all[1] })).toEqual(all.slice(2))
   expect(await page({ user_id: mo.id })).toEqual(all.slice(0, 1))
   expect(await page({ user_id: lin.id })).toEqual(all.slice(1))
+  // Everybody's reputation begins with 100; each of these took 10 of it, in this server alone.
+  const reputations = async (of: typeof owner, id: string) =>
+    (await of.listAutomodViolations({ server_id: id })).map(({ user_id, reputation }) => [user_id, reputation])
+  expect(await reputations(owner, server_id)).toEqual([[mo.id, 90], ...Array.from({ length: 3 }, () => [lin.id, 70])])
+  expect(await reputations(other.owner, other.server_id)).toEqual([[other.lin.id, 90]])
   for (const wrong of [{ limit: "0" }, { limit: "101" }, { before: "x" }, { user_id: "x" }])
     expect(await refusal(owner.listAutomodViolations({ server_id, ...wrong }))).toBe("validation_failed")
 })

@@ -16,6 +16,7 @@ const ask = `
 import { createRequire } from "node:module"
 import { asyncapiDocument } from "./dist/src/asyncapi.js"
 import { documentationPages } from "./dist/src/pages.js"
+import { operatorPages } from "./dist/src/operators.js"
 
 const about = { title: "Starling", publicUrl: "http://localhost", version: "1" }
 const pages = documentationPages({
@@ -29,8 +30,12 @@ for (const path of ["/docs", "/redoc", "/docs/oauth2-redirect"]) {
   for (const [, asset] of text.matchAll(/(?:src|href)="(\\/docs\\/assets\\/[^"]+)"/g))
     found[asset.replace(/^.*\\/|\\.[0-9a-f]{10}(?=\\.\\w+$)/g, "")] = (await pages.docsAssets(asset)).body.toString()
 }
+const operators = operatorPages({ serverName: "Starling" })
+for (const page of ["operatorLogin", "operatorDashboard"])
+  for (const [, asset] of (await operators[page]("")).body.toString().matchAll(/(?:src|href)="(assets\\/[^"]+)"/g))
+    found[asset.replace(/^.*\\/|-\\w+(?=\\.\\w+$)/g, "")] = (await operators.operatorAssets(asset)).body.toString()
 const { resolve } = createRequire(import.meta.url)
-const installed = ["redoc/package.json", "swagger-ui-dist/package.json"].filter(name => {
+const installed = ["redoc/package.json", "swagger-ui-dist/package.json", "preact/package.json"].filter(name => {
   try { return resolve(name) } catch { return false }
 })
 process.stdout.write(JSON.stringify({ installed, found }))
@@ -39,12 +44,16 @@ process.stdout.write(JSON.stringify({ installed, found }))
 test("what is built serves its pages without the packages that they come from", { timeout: 60_000 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "starling-pages-"))
   onTestFinished(() => rm(folder, { recursive: true }))
-  for (const part of ["src", "cluster.config.ts", "package.json"])
+  for (const part of ["src", "web", "tsconfig.json", "cluster.config.ts", "package.json"])
     await cp(join(project, part), join(folder, part), { recursive: true })
   await symlink(join(project, "node_modules"), join(folder, "node_modules"), "dir")
   await bundle(folder, {
     maps: false,
-    entryPoints: { pages: "src/web/documentation-pages.ts", asyncapi: "src/apidocs/asyncapi.ts" },
+    entryPoints: {
+      pages: "src/web/documentation-pages.ts",
+      operators: "src/web/operator-pages.ts",
+      asyncapi: "src/apidocs/asyncapi.ts",
+    },
   })
   await unlink(join(folder, "node_modules"))
   await rm(join(folder, "src"), { recursive: true })
@@ -58,5 +67,8 @@ test("what is built serves its pages without the packages that they come from", 
     expect(found[file] === (await readFile(resolve(`swagger-ui-dist/${file}`), "utf8"))).toBe(true)
   const redoc = await readFile(resolve("redoc/bundles/redoc.standalone.js"), "utf8")
   expect(found["redoc.standalone.js"]?.slice(0, 10_000)).toBe(redoc.slice(0, 10_000))
+  for (const file of ["operator-login.js", "operator-login.css", "operator.js", "operator.css", "part.js"])
+    expect([file, found[file]?.length ?? 0]).toEqual([file, expect.toSatisfy((length: number) => length > 1_000)])
+  expect(await readFile(join(folder, "dist/src/web/built/LICENSES"), "utf8")).toContain("preact")
   expect(found["redoc.standalone.js"]).not.toContain("https://cdn.redoc.ly/redoc/logo-mini.svg")
 })

@@ -6,7 +6,7 @@ import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
 import { routes, type Routes } from "../../src/contract/contract.ts"
 import { errors, type ErrorCode } from "../../src/contract/core/errors.ts"
 import { permissionNames, type Permission } from "../../src/contract/core/permissions.ts"
-import type { Needed, Route } from "../../src/contract/core/registry.ts"
+import { isForUsers, type Needed, type Route } from "../../src/contract/core/registry.ts"
 import { grantedAtCreation } from "../../src/domain/core/permissions.ts"
 import { shardOf } from "../../src/domain/core/snowflake.ts"
 import type { Cluster } from "./cluster.ts"
@@ -270,6 +270,15 @@ export const requests: { readonly [N in Name]?: Request | readonly Request[] } =
   getCompressionStatus: { call: rest => rest.getCompressionStatus() },
   getHashStatus: { call: rest => rest.getHashStatus({ hash_value: "0".repeat(64) }) },
   reportFile: { call: rest => rest.reportFile({ hash_value: "0".repeat(64), reason: "spam" }) },
+  reportMessage: {
+    call: (rest, { channel_id, message_id }) => rest.reportMessage({ channel_id, message_id, reason: "spam" }),
+  },
+  reportUser: { call: rest => rest.reportUser({ user_id: unknown, reason: "spam" }) },
+  sendFeedback: { call: rest => rest.sendFeedback({ content: "All is well here" }) },
+  getFeedbackStatus: { call: rest => rest.getFeedbackStatus() },
+  recordResponseTimes: { call: rest => rest.recordResponseTimes({ entries: [] }) },
+  recordTelemetry: { call: rest => rest.recordTelemetry({ entries: [] }) },
+  reportCspViolation: { call: rest => rest.reportCspViolation() },
   listMessages: { call: (rest, { channel_id }) => rest.listMessages({ channel_id }) },
   ackMessages: { call: (rest, { channel_id }) => rest.ackMessages({ channel_id }) },
   getUnread: { call: (rest, { channel_id }) => rest.getUnread({ channel_id }) },
@@ -443,7 +452,7 @@ export const requestsOf = ({ standing, own }: Caller) =>
 export function expected(request: (typeof everyRequest)[number], caller: Caller) {
   const { name, own, isInChannel, lacking } = request
   const { auth, path }: Route = routes[name]
-  if (auth === "public") return "granted"
+  if (!isForUsers({ auth })) return "granted"
   if (caller.standing === "nobody") return name === "refresh" ? "missing_token" : "authentication_required"
   if (auth === "person" && caller.isBot) return "people_only"
   if (auth === "administrator") return "administrator_only"
@@ -475,8 +484,7 @@ export async function verdict(name: Name, call: Promise<unknown>): Promise<strin
   )
   if (isGranted) return "granted"
   const code = await refusal(call)
-  const { auth }: Route = routes[name]
-  const isRefusal = auth === "public" ? aboutCallers.has(code) : [401, 403].includes(errors[code].status)
+  const isRefusal = !isForUsers(routes[name]) ? aboutCallers.has(code) : [401, 403].includes(errors[code].status)
   return isRefusal ? code : "granted"
 }
 

@@ -1,3 +1,4 @@
+import { FairPlaces } from "../../src/std/fair-places.ts"
 import { randomBytes } from "node:crypto"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -213,6 +214,7 @@ export class Cluster {
       databaseUrl: this.databaseUrl,
       redisUrl: this.redisUrl,
       redisPrefix: this.redisPrefix,
+      secretKey,
       socketFolder: this.dataDir,
       log: this.#log(`job-${slot}`),
       metrics,
@@ -241,12 +243,13 @@ export class Cluster {
       signal: new AbortController().signal,
       pictures: {
         ...createPictures(),
+        places: new FairPlaces(2, 64),
         count: () => {},
         spend: async () => {},
         answer: (worker: string, answer: PictureAnswer) => bus.notify(worker, pictureAnswered, answer),
       },
     } as unknown as JobTools
-    const about = { queue: "pictures", concurrency: 2, connection: taking, prefix: this.redisPrefix } as const
+    const about = { queue: "pictures", concurrency: 64, connection: taking, prefix: this.redisPrefix } as const
     const consumer = consumeJobs({ ...about, tools, log: this.#log("pictures"), metrics, trouble })
     this.#endings.push(async () => {
       await consumer.abandon()

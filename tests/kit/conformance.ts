@@ -12,7 +12,7 @@ import { automodRuleTypes } from "../../src/contract/communities/automod.ts"
 import { errors, type ErrorCode } from "../../src/contract/core/errors.ts"
 import { closeCodes, opcodes } from "../../src/contract/core/gateway-codes.ts"
 import { allIntents, bitOf, defaultIntents } from "../../src/contract/core/intents.ts"
-import type { EventDefinition, Route } from "../../src/contract/core/registry.ts"
+import { isForUsers, type EventDefinition, type Route } from "../../src/contract/core/registry.ts"
 import { Sightings } from "./coverage.ts"
 
 let sightings: Sightings | undefined
@@ -50,7 +50,7 @@ export async function refusal(call: Promise<unknown>): Promise<ErrorCode> {
 /** What the client's `checkReplies` calls. @returns the refusal's code */
 export function checkReply(route: Route, status: number, body: unknown): ErrorCode | undefined {
   const name = nameOf.get(route) ?? breach(`${route.method} ${route.path} is not in the contract`)
-  if (status === 200) {
+  if (status === (route.isEmpty ? 204 : 200)) {
     checkShape(`the reply of ${name}`, route.reply, body)
     seen().note("answers", name)
     return undefined
@@ -83,7 +83,7 @@ function sharedBy(route: Route): ErrorCode[] {
   if (route.mount === "operators" || route.auth === "administrator" || route.auth === "signed")
     codes.push("access_denied")
   if (route.auth === "operator") codes.push("invalid_token", "operator_session_ended")
-  else if (route.auth !== "public") {
+  if (isForUsers(route)) {
     codes.push(
       "authentication_required",
       "invalid_token",
@@ -129,6 +129,7 @@ const shapeOf = (code: ErrorCode) => {
 
 /** Messages that say more than the table's. */
 const elaborated: Partial<Record<ErrorCode, RegExp>> = {
+  unsupported_format: /^Unsupported format: /,
   permission_denied: /^Missing (required permission: [a-z_.]+|emojis\.manage permission)$/,
   access_denied: /^Not a member of this server$/,
   file_over_limit: /^File size \d+ exceeds limit \d+$/,
@@ -137,10 +138,12 @@ const elaborated: Partial<Record<ErrorCode, RegExp>> = {
   wrong_chunk_size: /^(Wrong chunk size: \d+ bytes instead of \d+|File size \d+ exceeds limit \d+)$/,
   chunks_missing: /^Chunks are missing: \d+ of \d+$/,
   file_too_large: /^File too large\. Max size: \d+ ?(KB|MB)$/,
-  message_blocked: /^Message blocked by auto-moderation: [^]+$/,
   invalid_automod_config: /^Invalid config[^]*: [^]+$/,
+  invalid_automod_settings: /^Invalid ai\.[^]+: [^]+$/,
   invalid_automod_action: /^(Invalid actions[^]*|actions): [^]+$/,
+  invalid_access_token_value: /^(token|scope_mode|scope_type|value|expires_at) must [^]+$/,
   weak_password: /^Weak password: it needs /,
+  operator_locked: /^Too many login attempts\. Try again in \d+ seconds\.$/,
   rate_limited: /^You are being rate limited\. Try again in \d+ s$/,
   setting_invalid: /^Invalid setting: [a-z ]+$/,
   setting_not_found: /^Setting '[^]+' not found$/,

@@ -943,11 +943,35 @@ const attempts: { readonly [Name in Asked]: Attempt } = {
     call: (on, _, signal) => on.getHashStatus({ hash_value: "0".repeat(64) }, { signal }),
     same: true,
   }),
+  recordResponseTimes: attempt({
+    as: "ada",
+    call: (on, _, signal) => on.recordResponseTimes({ entries: [] }, { signal }),
+  }),
+  recordTelemetry: attempt({ call: (on, _, signal) => on.recordTelemetry({ entries: [] }, { signal }) }),
+  reportCspViolation: attempt({ call: (on, _, signal) => on.reportCspViolation({}, { signal }) }),
   reportFile: attempt({
     as: "ada",
     call: (on, _, signal) => on.reportFile({ hash_value: "0".repeat(64), reason: "spam" }, { signal }),
     kept: (sql, _, { report_id }) => sql`SELECT FROM hash_reports WHERE id = ${report_id}`,
   }),
+  reportMessage: attempt({
+    as: "ada",
+    call: (on, { channel, message }, signal) =>
+      on.reportMessage({ channel_id: channel.id, message_id: message.id, reason: "spam" }, { signal }),
+    kept: (sql, _, { report_id }) => sql`SELECT FROM message_reports WHERE id = ${report_id}`,
+  }),
+  reportUser: attempt({
+    as: "ada",
+    call: (on, { lin }, signal) => on.reportUser({ user_id: lin.id, reason: "spam" }, { signal }),
+    kept: (sql, _, { report_id }) => sql`SELECT FROM user_reports WHERE id = ${report_id}`,
+  }),
+  // An account sends little of it.
+  sendFeedback: attempt({
+    as: "editing",
+    call: (on, { word }, signal) => on.sendFeedback({ content: `All is well: ${word}` }, { signal }),
+    kept: (sql, _, { id }) => sql`SELECT FROM feedback WHERE id = ${id}`,
+  }),
+  getFeedbackStatus: attempt({ as: "ada", call: (on, _, signal) => on.getFeedbackStatus({}, { signal }) }),
   startTyping: attempt({
     as: "ada",
     call: (on, { channel }, signal) => on.startTyping({ channel_id: channel.id }, { signal }),

@@ -182,6 +182,15 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
     await sql`
       INSERT INTO hash_reports (id, hash_value, reporter_id, reason, reported_at, uploader_id, block_uploader, counts)
       VALUES (${plantedId()}, ${hashSecret("a file")}, ${id}, 'Too loud', ${now}, ${plantedId()}, false, true)`
+    await sql`UPDATE users SET last_login = ${now - 600} WHERE id = ${id}`
+    await sql`INSERT INTO user_notes (user_id, notes, updated_at, updated_by) VALUES (${id}, 'Was warned once', ${now}, 1)`
+    await sql`
+      INSERT INTO message_reports (id, message_id, channel_id, server_id, reporter_id, reported_user_id, reason, category, message_content, reported_at)
+      VALUES (${plantedId()}, ${message.id}, ${channel!.id}, ${server}, ${id}, ${plantedId()}, 'Spam', 'spam', 'What somebody wrote', ${now})`
+    await sql`
+      INSERT INTO user_reports (id, reported_user_id, reporter_id, reason, category, evidence_message_ids, reported_at)
+      VALUES (${plantedId()}, ${plantedId()}, ${id}, 'Rude', 'harassment', ${[plantedId()]}::bigint[], ${now})`
+    await sql`INSERT INTO feedback (id, user_id, content, created_at) VALUES (${plantedId()}, ${id}, 'All is well here', ${now})`
     await sql`INSERT INTO operator_requests (kind, user_id, message, done_at) VALUES ('forceLogout', ${id}, 'Sorry', now())`
     await sql`
       INSERT INTO operator_commands (user_id, command, input, done_at, answer)

@@ -41,6 +41,16 @@ const frames = async (size: number) => {
 export const animatedGif = async (size = 8) => (await frames(size)).gif({ delay: [50, 50] }).toBuffer()
 export const animatedWebp = async (size = 8) => (await frames(size)).webp({ delay: [50, 50] }).toBuffer()
 
+/** A GIF that takes long to encode again. */
+export async function movingNoise(size: number, count: number): Promise<Buffer> {
+  const all = await canvas(size, size * count, true)
+    .raw()
+    .toBuffer()
+  return sharp(all, { raw: { width: size, height: size * count, channels: 3, pageHeight: size } })
+    .gif({ colours: 16, dither: 0, effort: 1 })
+    .toBuffer()
+}
+
 const chunk = (kind: string, content: Uint8Array) => {
   const named = Buffer.concat([Buffer.from(kind, "latin1"), content])
   const bytes = Buffer.alloc(8)

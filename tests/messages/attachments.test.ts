@@ -176,18 +176,28 @@ test("what is refused leaves nothing: neither a row nor a file, and it does not 
         headers: { "content-type": contentType },
       })
     ).code
-  const part = (name: string) => `--X\r\nContent-Disposition: form-data; name="${name}"; filename="a"\r\n\r\nhello`
+  const part = (name: string, filename = "a") =>
+    `--X\r\nContent-Disposition: form-data; name="${name}"; filename="${filename}"\r\n\r\nhello`
   expect(await post(`${part("other")}\r\n--X--`)).toBe("validation_failed")
   expect(await post(part("file"))).toBe("validation_failed")
   expect(await post("")).toBe("validation_failed")
   expect(await post("{}", "application/json")).toBe("validation_failed")
   expect(await post(`${part("fi\0le")}\r\n--X--`)).toBe("unsafe_text")
+  expect(await post(`${part("file", "a\0.png")}\r\n--X--`)).toBe("unsafe_text")
+  expect(await post(`${part("file", "x".repeat(5_000))}\r\n--X--`)).toBe("validation_failed")
   expect(await post(`${part("other")}\r\n${part("file")}\r\n--X--\r\n`)).toBeUndefined()
+  // A name is cut, and its separators are none of it.
+  const polyglot = Buffer.concat([await gif(), Buffer.from("PK\x03\x04"), html])
+  const named = await rest.uploadAttachment({
+    channel_id,
+    file: fileOf(polyglot, `..\\é/${"é".repeat(300)}\u202e.gif`, "image/gif"),
+  })
+  expect([named.filename, named.content_type]).toEqual([`${"é".repeat(251)}.gif`, "image/gif"])
 
   const [kept] = await shared.sql`SELECT count(*)::int AS rows FROM uploads WHERE user_id = ${ada.id}`
   const [counted] = await shared.sql`SELECT files FROM upload_counts WHERE user_id = ${ada.id}`
-  expect([kept, counted]).toEqual([{ rows: 1 }, { files: 1 }])
-  await until("nothing else is left on the disk", async () => (await uploadsOf(shared)).length === before.length + 1)
+  expect([kept, counted]).toEqual([{ rows: 2 }, { files: 2 }])
+  await until("nothing else is left on the disk", async () => (await uploadsOf(shared)).length === before.length + 2)
   await until("nor noted", async () => (await shared.sql`SELECT FROM unused_files`).length === 0)
 })
 

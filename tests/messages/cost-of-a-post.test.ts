@@ -138,7 +138,7 @@ const askOverBus = (async (
 
 /** What the route answers, as it goes to the socket. */
 const postsBy = (ask: Ask) => {
-  const uses = { ask, storage: {}, views: {}, integrations: { classifiers: { backends: [] } } }
+  const uses = { ask, storage: {}, views: {}, service: { moderation: () => ({ isOff: false, backends: [] }) } }
   const { createMessage } = messages(uses as never)
   return async (content: string, nonce: string): Promise<string> => {
     const caller = { user_id: user, username: "ada", bot: false, badges: [] }

@@ -79,7 +79,12 @@ test("MSG3: a message that was deleted before its author was answered is answere
   const storage = { messages: { find: () => Promise.resolve(new Map()) } }
   const views = { storage, linkTo: String, clock: () => 0 }
   const ask = () => Promise.resolve({ sentBefore: "4096000", server_id: "1" })
-  const { createMessage } = messages({ ask, storage, views, integrations: { classifiers: { backends: [] } } } as never)
+  const { createMessage } = messages({
+    ask,
+    storage,
+    views,
+    service: { moderation: () => ({ isOff: false, backends: [] }) },
+  } as never)
   const caller = { user_id: "3", username: "ada", bot: false, badges: [] }
   const body = { content: "gone", nonce: "n1" }
   const answer = await createMessage({ params: { channel_id: "2" }, body, caller, idempotencyKey: undefined } as never)

@@ -4,9 +4,11 @@ import sharp from "sharp"
 import { thumbHashToRGBA } from "thumbhash"
 import { openRedis } from "../../src/cluster/redis.ts"
 import { routes } from "../../src/contract/contract.ts"
+import type { Upload } from "../../src/contract/messages/attachments.ts"
 import type { Message } from "../../src/contract/messages/messages.ts"
 import { send } from "../kit/exchange.ts"
 import { animatedGif, fileOf, html, photo, png, pngClaiming } from "../kit/pictures.ts"
+import type { Person } from "../kit/person.ts"
 import { dmBetween, sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"
 import type { Cluster } from "../kit/cluster.ts"
@@ -18,10 +20,15 @@ const thumbnailsOn = ({ dataDir }: Pick<Cluster, "dataDir">): Promise<string[]> 
   readdir(join(dataDir, "files", "thumbnails")).catch(() => [])
 
 /** As if Redis had lost them. */
-async function forgetJobs({ redisUrl, redisPrefix }: Cluster): Promise<void> {
-  const redis = openRedis(redisUrl, "forgetting jobs", () => {})
+const forgetJobs = (cluster: Cluster) => forget(cluster, "{jobs}*")
+
+/** As if the time had passed in which it flows back. */
+const forgetSpent = (cluster: Cluster) => forget(cluster, "*budget:*:thumbnails")
+
+async function forget({ redisUrl, redisPrefix }: Cluster, keysLike: string): Promise<void> {
+  const redis = openRedis(redisUrl, "forgetting", () => {})
   await redis.connect()
-  const keys = await redis.keys(`${redisPrefix}{jobs}*`)
+  const keys = await redis.keys(`${redisPrefix}${keysLike}`)
   if (keys.length > 0) await redis.del(...keys)
   redis.disconnect()
 }
@@ -106,6 +113,45 @@ test("P15: pictures of a message get thumbnails once, after it was sent; its rea
   await until("they are gone with the file", async () => (await thumbnailsOn(cluster)).length === 0)
   expect(await cluster.sql`SELECT FROM upload_thumbnails`).toHaveLength(0)
   await until("nothing is noted", async () => (await cluster.sql`SELECT FROM unused_files`).length === 0)
+})
+
+test("THUMBNAIL_GEN: a picture is decoded once, when it comes; what is more than a user may have waits, and keeps nobody else waiting", async ({
+  cluster,
+}) => {
+  const [worker] = await cluster.boot(1)
+  const { ada, lin, channel } = await cluster.seed(sharedServer)
+  const channel_id = channel.id
+  const limit = { THUMBNAIL_GEN: { requests: 1, seconds: 86_400, burst: 1 } }
+  await cluster.bootJobWorker({ config: { STARLING_RATE_LIMITS: JSON.stringify(limit) } })
+  const upload = async (by: Person, width: number) =>
+    by.on(worker!).uploadAttachment({ channel_id, file: fileOf(await photo(width, 200), "x.jpg", "image/jpeg") })
+  const post = (by: Person, ...attachments: Upload[]) => by.on(worker!).createMessage({ channel_id, attachments })
+  const isHashed = async ({ hash }: Upload) =>
+    (await cluster.sql`SELECT FROM upload_contents WHERE hash = ${hash} AND phash IS NOT NULL`).length === 1
+  const thumbnails = async () =>
+    (await cluster.sql`SELECT file FROM upload_thumbnails`).map(({ file }) => file as string)
+  const inbox = await lin.listen(worker!)
+  const update = () => inbox.next("MESSAGE_UPDATE", { timeoutMs: 30_000 })
+
+  const first = [await upload(ada, 300), await upload(ada, 310)]
+  await until("both have thumbnails before they are shown", async () => (await thumbnails()).length === 2)
+  expect(await Promise.all(first.map(isHashed))).toEqual([true, true])
+  // Nobody can decode them again.
+  await rm(join(cluster.dataDir, "files", "uploads"), { recursive: true })
+  await post(ada, ...first)
+  expect((await update()).attachments.map(({ width }) => width)).toEqual([200, 200])
+
+  const more = await upload(ada, 320)
+  await until("it is looked at all the same", () => isHashed(more))
+  const late = await post(ada, more)
+  const others = await upload(lin, 330)
+  const soon = await post(lin, others)
+  expect((await update()).id).toBe(soon.id)
+  expect(await thumbnails()).not.toContain(more.id)
+  expect(await cluster.sql`SELECT message_id::text FROM thumbnail_requests`).toEqual([{ message_id: late.id }])
+  await forgetSpent(cluster)
+  expect((await update()).id).toBe(late.id)
+  expect(await thumbnails()).toContain(more.id)
 })
 
 test("what only calls itself a picture, is damaged or is a bomb has no thumbnails; what was lost is made by the sweep", async ({

@@ -2,13 +2,23 @@
  * The frame of the operator area: who gets in, in which order that is checked, at which paths, and
  * what the trail has of it. Tried on every route that the contract has.
  */
+import { onTestFinished } from "vitest"
+import { clusterConfig } from "../../cluster.config.ts"
 import { operatorRoutes, routes } from "../../src/contract/contract.ts"
 import type { Route } from "../../src/contract/core/registry.ts"
+import { openStorage } from "../../src/storage/storage.ts"
 import { newOperator } from "../kit/area.ts"
 import { send, type Sending } from "../kit/exchange.ts"
 import { attentive, operatorOf } from "../kit/operator.ts"
+import { sharedServer } from "../kit/seeds.ts"
 import { expect, testWith } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
+
+function storageOf(cluster: { readonly databaseUrl: string }) {
+  const storage = openStorage({ ...clusterConfig.storage, readConnections: 1, url: cluster.databaseUrl, name: "test" })
+  onTestFinished(() => storage.close())
+  return storage
+}
 
 const test = testWith({ topology: attentive })
 const roots = ["/api/v1/admin", "/admin"] as const
@@ -82,6 +92,30 @@ test("the tokens of operators open nothing that is the users', but what administ
   })
 })
 
+test("operators see whatever file is stored, and each look is in the trail", async ({ shared }) => {
+  const operator = await newOperator(shared)
+  const { channel, ada } = await shared.seed(sharedServer)
+  const file = { bytes: Buffer.from("hello"), filename: "hello.txt", type: "text/plain" }
+  // No message shows it yet.
+  const { url } = await ada.on(shared.east).uploadAttachment({ channel_id: channel.id, file })
+  const path = url.split("?")[0]!
+  const route = routes.getAttachment
+  const seen = await send(shared.west, path, { route, token: operator.token })
+  expect(seen).toMatchObject({ status: 200, text: "hello" })
+  expect(seen.headers.get("cache-control")).toBe("no-store")
+  const nobody = await send(shared.west, path, { route, token: "x".repeat(43) })
+  expect(nobody.status).toBe(401)
+  const elsewhere = await send(shared.west, path, {
+    route,
+    token: operator.token,
+    headers: { "x-forwarded-for": "203.0.113.9" },
+  })
+  expect(elsewhere.code).toBe("access_denied")
+  expect(await operator.trail(shared.east)).toMatchObject([
+    { action: "getAttachment", target: path.split("/").at(-1), outcome: 200, operator_id: operator.id },
+  ])
+})
+
 test("a user of the administrators' routes needs the permission; any of its three names will do", async ({
   shared,
 }) => {
@@ -103,7 +137,7 @@ test("a user of the administrators' routes needs the permission; any of its thre
   }
 })
 
-test("the area says nothing but that the address is not allowed, whatever headers say", async ({ cluster }) => {
+test("OPS1: the area says nothing but that the address is not allowed, whatever headers say", async ({ cluster }) => {
   const config = { STARLING_ADMIN_UI_ALLOWED_HOSTS: "10.0.0.0/9, 2001:db8::/33", TRUSTED_PROXIES: "127.0.0.1" }
   const [worker] = await cluster.boot(1, { config, topology: attentive })
   const place = worker!
@@ -180,7 +214,7 @@ test("what the root and a path that is not there answer", async ({ shared }) => 
 
 test("another path, and no area at all", async ({ cluster }) => {
   const [other, none] = await Promise.all([
-    cluster.boot(1, { config: { STARLING_ADMIN_UI_PATH: "/backstage/door" }, unbalanced: true }),
+    cluster.boot(1, { config: { STARLING_ADMIN_UI_PATH: "/backstage/area" }, unbalanced: true }),
     cluster.boot(1, { config: { STARLING_ADMIN_UI_ENABLED: "false" }, unbalanced: true }),
   ])
   await cluster.balanced()
@@ -188,9 +222,9 @@ test("another path, and no area at all", async ({ cluster }) => {
   const { token } = operator
   const ada = await cluster.person("ada", other[0])
   const at = async (place: (typeof other)[number], path: string) => (await send(place, path, { token })).status
-  for (const path of ["/backstage/door/trail", "/api/v1/backstage/door/trail", "/api/v1/admin/tiers"])
+  for (const path of ["/backstage/area/trail", "/api/v1/backstage/area/trail", "/api/v1/admin/tiers"])
     expect([path, await at(other[0]!, path)]).toEqual([path, 200])
-  expect((await send(other[0]!, "/backstage/door")).headers.get("location")).toBe("/api/v1/backstage/door/ui")
+  expect((await send(other[0]!, "/backstage/area")).headers.get("location")).toBe("/api/v1/backstage/area/ui")
   for (const path of ["/admin/trail", "/api/v1/admin/trail", "/admin"])
     expect([path, await at(other[0]!, path)]).toEqual([path, 404])
 
@@ -236,10 +270,18 @@ test("OPS2: what cannot be recorded is not done; the trail is only written on, a
   await expect(cluster.sql`UPDATE operator_trail SET operator = 'somebody'`).rejects.toThrow(append)
   await expect(cluster.sql`TRUNCATE operator_trail`).rejects.toThrow(append)
 
-  await cluster.sql`ALTER TABLE operator_trail ADD CONSTRAINT full CHECK (action <> 'removeBadge')`
-  const unrecorded = await send(east!, `/admin/users/${ada.id}/badges/staff`, {
+  // What is older than a year goes by and by.
+  await cluster.sql`
+    INSERT INTO operator_trail (at, action, input, address, outcome)
+    SELECT extract(epoch FROM now() - make_interval(days => days))::bigint, 'of old', '{}', '', 200 FROM unnest('{10, 300, 400, 700}'::int[]) AS days`
+  await storageOf(cluster).operatorTrail.forgetOld(1_000)
+  const old = await cluster.sql`SELECT at FROM operator_trail WHERE action = 'of old'`
+  expect(old).toHaveLength(2)
+
+  await cluster.sql`ALTER TABLE operator_trail ADD CONSTRAINT is_full CHECK (action <> 'removeBadge')`
+  const unrecorded = await fetch(`${east!.url}/admin/users/${ada.id}/badges/staff`, {
     method: "DELETE",
-    token: operator.token,
+    headers: { authorization: `Bearer ${operator.token}` },
   })
   expect(unrecorded.status).toBeGreaterThanOrEqual(500)
   cluster.errors.splice(0)
@@ -264,7 +306,7 @@ test("maintenance and the access-token gate leave the area open", async ({ clust
     token_hash: "0".repeat(64),
     mode: "none",
     scopes: [],
-    lastsSeconds: null,
+    expires_at: null,
   })
   await until("the gate is closed and maintenance has begun", async () => {
     const closed = (await send(east!, "/api/v1/nothing")).code === "access_token_required"

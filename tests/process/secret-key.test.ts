@@ -105,8 +105,11 @@ test("a lost key is replaced by another, without what was sealed: not while a se
   const { secret } = await ada.on(place!).enableTwoFactor({ password: ada.password })
   await ada.on(place!).confirmTwoFactor({ code: generateSync({ secret }) })
   const { challenge_token } = await clientAt(place!).login({ username: ada.username, password: ada.password })
+  await cluster.sql`UPDATE service SET automod_classifiers = 'sealed with it', automod_backends = '{custom}'`
   // Not confirmed yet.
   await lin.on(place!).enableTwoFactor({ password: lin.password })
+  await cluster.sql`
+    INSERT INTO operators (name, password_hash, must_setup_otp, totp_secret, totp_step, backup_codes) VALUES ('op', 'h', false, 'sealed', 7, '{a,b}')`
   const before = await factors()
   expect(before).toEqual([
     { totp_enabled: true, none: false, codes: 10 },
@@ -130,6 +133,11 @@ test("a lost key is replaced by another, without what was sealed: not while a se
   await until("its connections are gone", async () => (answer = answer.code === 0 ? answer : await say()).code === 0)
   expect(answer.out).toMatch(/disabled second factors: 1, invalidated backup codes: 10$/)
   expect(await factors()).toEqual(before.map(() => ({ totp_enabled: false, none: true, codes: 0 })))
+  expect(await cluster.sql`SELECT must_setup_otp, totp_secret, totp_step, backup_codes FROM operators`).toEqual([
+    { must_setup_otp: true, totp_secret: null, totp_step: 0, backup_codes: [] },
+  ])
+  const [settings] = await cluster.sql`SELECT automod_classifiers, automod_backends, automod_version FROM service`
+  expect(settings).toEqual({ automod_classifiers: null, automod_backends: [], automod_version: 1 })
   expect(await cluster.sql`SELECT 1 FROM incarnations WHERE died_at IS NULL`).toEqual([])
   expect(await generations()).toBeGreaterThan(generation)
 

@@ -30,8 +30,8 @@ test("checks run in their order: address, access token, whose token, limits, sha
   const ada = await shared.person("ada", east)
   const [from, blocked] = [newAddress(), newAddress()]
   const secret = newSecret(24)
-  const asked = { name: "gates", token_hash: hashSecret(secret), mode: "none", scopes: [], lastsSeconds: null } as const
-  const id = await operator.accessTokens.create(asked)
+  const asked = { name: "gates", token_hash: hashSecret(secret), mode: "none", scopes: [], expires_at: null } as const
+  const made = await operator.accessTokens.create(asked)
   await operator.block(blocked)
   const code = async (from: string, sending?: Sending) => (await send(east, path, post(from, sending))).code
   await until("blocked", async () => (await code(blocked)) === "address_blocked")
@@ -49,7 +49,7 @@ test("checks run in their order: address, access token, whose token, limits, sha
   await Promise.all(Array.from({ length: 90 }, () => code(from, { ...application, token: ada.token })))
   await until("limited", async () => (await code(from, { ...application, token: ada.token })) === "rate_limited")
   expect(await code(from, { ...application, token: "nonsense" })).toBe("invalid_token")
-  await operator.accessTokens.revoke(id!)
+  await operator.accessTokens.revoke((made as { id: string }).id)
   await operator.unblock(blocked)
   await until("open again", async () => (await code(newAddress())) === "authentication_required")
   await until("let in again", async () => (await code(blocked)) === "authentication_required")
@@ -71,16 +71,16 @@ test("a request that fails at the access token, or at its own token, counts agai
   }
   expect(await spent({})).toEqual({ scope: "ip", cost: 1 })
   expect(await spent({ token: "1.wrong" })).toEqual({ scope: "ip", cost: 1 })
-  const id = await operator.accessTokens.create({
+  const made = await operator.accessTokens.create({
     name: "gates",
     token_hash: hashSecret("x"),
     mode: "none",
     scopes: [],
-    lastsSeconds: null,
+    expires_at: null,
   })
   await until("gated", async () => (await send(west, path, post(newAddress()))).code === "access_token_required")
   expect(await spent({})).toEqual({ scope: "ip", cost: 1 })
-  await operator.accessTokens.revoke(id!)
+  await operator.accessTokens.revoke((made as { id: string }).id)
   await until("open again", async () => (await send(west, path, post(newAddress()))).code === "authentication_required")
 })
 

@@ -1,5 +1,5 @@
 import { operatorRoutes, routes } from "../../src/contract/contract.ts"
-import type { Route } from "../../src/contract/core/registry.ts"
+import { isForUsers } from "../../src/contract/core/registry.ts"
 import { everyRequest, expected, nonsense, plantGuests, requests, requestsOf, verdict } from "../kit/authorization.ts"
 import { refusal } from "../kit/conformance.ts"
 import { clientAt } from "../kit/person.ts"
@@ -35,8 +35,7 @@ test(
 test("without a token they are 401 before anything else is looked at", async ({ shared }) => {
   const nobody = clientAt(shared.east)
   for (const { name, call } of everyRequest) {
-    const { auth }: Route = routes[name]
-    if (auth === "public") continue
+    if (!isForUsers(routes[name])) continue
     const missing = name === "refresh" ? "missing_token" : "authentication_required"
     expect([name, await verdict(name, call(nobody, nonsense))]).toEqual([name, missing])
   }

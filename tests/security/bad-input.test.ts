@@ -19,8 +19,13 @@ const test = testWith({
 })
 
 const every = Object.entries<Route>(routes)
+/**
+ * What is good by chance there would shut out all other requests, or names of the people here. Stories of their own
+ * try them (tests/operators).
+ */
+const shuttingOut: readonly Route[] = [routes.createAccessToken, routes.banUsername]
 /** JSON bodies. */
-const withBody = every.filter(([, route]) => route.body !== undefined && !route.form)
+const withBody = every.filter(([, route]) => route.body !== undefined && !route.form && !shuttingOut.includes(route))
 const withForm = every.filter(([, route]) => route.form)
 
 const offset = randomInt(1_000)
@@ -297,6 +302,9 @@ test("a malformed id in a path is 400 with its kind; one that is too large as we
     "%",
   ]
   // An upload session's id is any text: one that nobody has is an unknown session.
+  // Rows of operators have ids of their own kind, read as text.
+  const isRow = ({ mount }: Route) => mount === "operators"
+  const asText: unknown = expect.stringMatching(/^(validation_failed|bad_request|unsafe_text)$/)
   const withIds = every.filter(([, { path }]) => !path.startsWith("/media/upload/"))
   for (const [i, [name, route]] of withIds.entries())
     for (const [k, parameter] of (route.path.match(/(?<=:)\w+_id/g) ?? []).entries())
@@ -304,10 +312,10 @@ test("a malformed id in a path is 400 with its kind; one that is too large as we
         const path = pathOf(route, { ...scene.ids, [parameter]: id })
         const answer = await send(place, path, {
           route,
-          token: scene.person.token,
+          token: tokenFor(route),
           ...(route.body && { body: wellFormed(route) }),
         })
-        const code = ofItsKind.has(parameter) ? `invalid_${parameter}` : "invalid_id"
+        const code = ofItsKind.has(parameter) ? `invalid_${parameter}` : isRow(route) ? asText : "invalid_id"
         expect({ name, path, code: answer.code }).toEqual({ name, path, code })
       }
 })

@@ -3,6 +3,7 @@ import { Redis } from "ioredis"
 import { generateSync } from "otplib"
 import { afterAll } from "vitest"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
+import { newOperator } from "../kit/area.ts"
 import { Mailbox } from "../kit/mailbox.ts"
 import { attentive, operatorOf } from "../kit/operator.ts"
 import { clientAt } from "../kit/person.ts"
@@ -102,8 +103,17 @@ test("neither the database nor Redis holds a password, a token, a code or a link
     token_hash: hashSecret(access),
     mode: "none",
     scopes: [],
-    lastsSeconds: null,
+    expires_at: null,
   })
+
+  secrets["key of a classifier"] = newSecret(24)
+  secrets["header of a classifier"] = newSecret(24)
+  const custom = {
+    endpoint_url: "https://192.0.2.7/",
+    api_key: secrets["key of a classifier"],
+    headers: { "X-Key": secrets["header of a classifier"] },
+  }
+  await (await newOperator(shared)).on(shared.east).setAutomodSettings({ ai: { custom } })
 
   await shared.settle()
   const rows = await dump(shared)

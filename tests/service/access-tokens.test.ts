@@ -19,15 +19,15 @@ const test = testWith({ config: { TRUSTED_PROXIES: "127.0.0.1" }, topology: atte
 /** A token that an operator makes; the secret is told to nobody else. */
 async function newToken({ accessTokens }: ReturnType<typeof operatorOf>, asked: Partial<NewAccessToken> = {}) {
   const secret = newSecret(24)
-  const id = await accessTokens.create({
+  const made = await accessTokens.create({
     name: "test",
     token_hash: hashSecret(secret),
     mode: "none",
     scopes: [],
-    lastsSeconds: null,
+    expires_at: null,
     ...asked,
   })
-  return { id: id!, secret }
+  return { id: (made as { id: string }).id, secret }
 }
 
 const version = "/api/v1/auth/password-requirements"
@@ -67,6 +67,7 @@ const leftOpen = [
   "listTiers",
   "listBadges",
   ...Object.keys(operatorRoutes),
+  "reportCspViolation",
 ]
 
 /** To a file of a message: a page shows it without a word of its own. */
@@ -154,7 +155,7 @@ test("when a token is set, every path below /api/v1 asks for it, except those th
   const rows = await shared.sql<{ all: string }[]>`SELECT row_to_json(access_tokens)::text AS all FROM access_tokens`
   expect(rows.map(({ all }) => all).join()).not.toContain(secret)
 
-  expect(await operator.accessTokens.revoke(id)).toBe("test")
+  expect(await operator.accessTokens.revoke(id)).toEqual({ name: "test" })
   await open(shared)
   expect(await operator.accessTokens.revoke(id)).toBeUndefined()
   expect((await clientAt(shared.west).getCapabilities()).access_token_required).toBe(false)
@@ -169,7 +170,7 @@ test("one of several can be revoked, and an expired one does not let requests in
   expect(await codeAt(shared.east, withToken(second.secret))).toBe("authentication_required")
 
   // Its time is over, and nothing else happens: that the clock goes on opens nothing.
-  const short = await newToken(operator, { lastsSeconds: 1 })
+  const short = await newToken(operator, { expires_at: Math.floor(Date.now() / 1000) + 1 })
   await operator.accessTokens.revoke(second.id)
   await everywhere(shared, withToken(short.secret), "invalid_access_token")
   await everywhere(shared, {}, "access_token_required")

@@ -165,16 +165,18 @@ test("an operator's commands on accounts and tokens are carried out, and invalid
   const env = { DATABASE_URL: shared.databaseUrl }
   const say = (...words: string[]) => operator(words, env, Readable.from([]))
   const [server, west] = [shared.east, shared.west]
-  const ada = await Person.register(server, "ada")
+  const first = await Person.register(server, "ada")
   const lin = await Person.register(server, "lin")
-  const live = await identified(server, ada.token)
+  const live = await identified(server, first.token)
   expect(await say("lock", "ada", "--reason", "spam", "--hours", "3")).toMatchObject({
     code: 0,
     out: expect.stringMatching(/^ada is locked until \d{4}-/),
   })
   expect(await live.ended).toEqual(closedWith("authentication_failed"))
-  expect(await refusal(ada.on(server).getMe())).toBe("account_suspended")
-  expect(await say("unlock", ada.id)).toEqual({ code: 0, out: "ada is unlocked", said: "" })
+  expect(await refusal(first.on(server).getMe())).toBe("revoked_token")
+  expect(await refusal(first.signIn(west))).toBe("account_locked")
+  expect(await say("unlock", first.id)).toEqual({ code: 0, out: "ada is unlocked", said: "" })
+  const ada = await first.signIn(server)
   expect((await ada.on(server).getMe()).id).toBe(ada.id)
   expect(await say("unlock", "ada")).toMatchObject({ code: 0, out: "ada was not locked by an operator" })
   expect(await say("lock", "lin")).toMatchObject({ out: "lin is locked permanently" })
@@ -267,7 +269,7 @@ test("an operator's commands on accounts and tokens are carried out, and invalid
   expect(await saying(chosen)).toEqual(taken)
   await until("both workers are open", async () => (await statuses({})).every(status => status === 200))
 
-  await lin.on(server).deleteAccount({ password: lin.password })
+  await (await lin.signIn(server)).on(server).deleteAccount({ password: lin.password })
   expect(await refusal(lin.signIn(server))).toBe("account_deleted")
   expect(await say("cancel-deletion", "lin")).toMatchObject({
     out: "lin: deletion cancelled; the user can sign in again",

@@ -191,9 +191,12 @@ test("the simulator runs the program's own actors, lanes, cluster and gateway, a
     "embedded",
     "picture-requests",
     "unix-sockets",
+    "figures",
   ].map(name => `src/cluster/${name}.ts`)
   // The simulated database keeps what it has committed.
   outside.push("src/cluster/lineage-notes.ts")
+  // Nobody orders anything there.
+  outside.push("src/actors/account-orders.ts")
   // Types alone, which nobody runs.
   outside.push("src/gateway/requests/handlers.ts", "src/runtime/plugs.ts", "src/cluster/bus-messages.ts")
   const isOwn = (file: string) => relative(root, file).split(sep).join("/")

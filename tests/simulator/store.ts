@@ -14,7 +14,7 @@ import type { ShardRow } from "../../src/storage/core/placement.ts"
 import { newServerState } from "../../src/domain/communities/servers.ts"
 import type { ServerOutline } from "../../src/storage/communities/servers.ts"
 import type { Storage } from "../../src/storage/storage.ts"
-import type { Membership } from "../../src/storage/accounts/users.ts"
+import { accountOf, type Membership } from "../../src/storage/accounts/users.ts"
 import type { HeldCall } from "../../src/storage/voice/voice.ts"
 import { groupWrites, type Write } from "../../src/storage/core/write.ts"
 import { applyGroup, pair, picked, Tables, tellKey } from "./tables.ts"
@@ -195,7 +195,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     const user = users.get(id)
     return (
       user && {
-        ...user,
+        ...accountOf(user),
         badges: [...user.badges],
         permissions: [...user.permissions],
         backup_codes: [...user.backup_codes],
@@ -365,7 +365,10 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       unblock: unsupported("addressBlocks.unblock"),
     },
     operators: unsupportedAll("operators"),
+    operatorOverview: unsupportedAll("operatorOverview"),
     operatorTrail: unsupportedAll("operatorTrail"),
+    telemetry: unsupportedAll("telemetry"),
+    automodSettings: unsupportedAll("automodSettings"),
     operatorRequests: {
       forceLogout: unsupported("operatorRequests.forceLogout"),
       logoutAll: unsupported("operatorRequests.logoutAll"),
@@ -384,9 +387,34 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
     accessTokens: {
       list: unsupported("accessTokens.list"),
-      isTaken: unsupported("accessTokens.isTaken"),
+      listShown: unsupported("accessTokens.listShown"),
+      find: unsupported("accessTokens.find"),
+      scopesOf: unsupported("accessTokens.scopesOf"),
       create: unsupported("accessTokens.create"),
+      change: unsupported("accessTokens.change"),
+      rotate: unsupported("accessTokens.rotate"),
       revoke: unsupported("accessTokens.revoke"),
+      addScope: unsupported("accessTokens.addScope"),
+      removeScope: unsupported("accessTokens.removeScope"),
+    },
+    accessUses: {
+      note: unsupported("accessUses.note"),
+      of: unsupported("accessUses.of"),
+      forgetEvents: unsupported("accessUses.forgetEvents"),
+      forgetAddresses: unsupported("accessUses.forgetAddresses"),
+    },
+    userNotes: { of: unsupported("userNotes.of") },
+    userDirectory: {
+      search: unsupported("userDirectory.search"),
+      find: unsupported("userDirectory.find"),
+      scheduled: unsupported("userDirectory.scheduled"),
+    },
+    bannedUsernames: {
+      version: unsupported("bannedUsernames.version"),
+      list: unsupported("bannedUsernames.list"),
+      ban: unsupported("bannedUsernames.ban"),
+      isFull: unsupported("bannedUsernames.isFull"),
+      lift: unsupported("bannedUsernames.lift"),
     },
     accountDeletion: {
       due: unsupported("accountDeletion.due"),
@@ -646,7 +674,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
     files: {
       announce: unsupported("files.announce"),
-      isUnused: unsupported("files.isUnused"),
+      unusedOf: unsupported("files.unusedOf"),
       unused: unsupported("files.unused"),
       putOff: unsupported("files.putOff"),
       forget: unsupported("files.forget"),
@@ -698,12 +726,21 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       blockedHashes: unsupported("fileBlocks.blockedHashes"),
       blockReported: unsupported("fileBlocks.blockReported"),
       pendingReportsOf: unsupported("fileBlocks.pendingReportsOf"),
+      latestReport: unsupported("fileBlocks.latestReport"),
+      hashReports: unsupported("fileBlocks.hashReports"),
+      hashReportCounts: unsupported("fileBlocks.hashReportCounts"),
+      reportedHash: unsupported("fileBlocks.reportedHash"),
+      blockAsReported: unsupported("fileBlocks.blockAsReported"),
+      clearAsReported: unsupported("fileBlocks.clearAsReported"),
+      dismissHashReport: unsupported("fileBlocks.dismissHashReport"),
       blockUploader: unsupported("fileBlocks.blockUploader"),
       unblockUploader: unsupported("fileBlocks.unblockUploader"),
       isBlockedUploader: unsupported("fileBlocks.isBlockedUploader"),
       blockedUploaders: unsupported("fileBlocks.blockedUploaders"),
       forgetBlockedUploaders: unsupported("fileBlocks.forgetBlockedUploaders"),
     },
+    reports: unsupportedAll("reports"),
+    feedback: unsupportedAll("feedback"),
     guildMembers: {
       countHolders: unsupported("guildMembers.countHolders"),
       isLargerThan: unsupported("guildMembers.isLargerThan"),
@@ -732,6 +769,10 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       membersWith: unsupported("automod.membersWith"),
       recentPosts: unsupported("automod.recentPosts"),
       forgetOld: unsupported("automod.forgetOld"),
+      reputations: unsupported("automod.reputations"),
+      rules: unsupported("automod.rules"),
+      serverOf: unsupported("automod.serverOf"),
+      judged: unsupported("automod.judged"),
     },
     webhooks: { find: unsupported("webhooks.find"), ofServer: async () => [] },
 

@@ -71,7 +71,7 @@ import type {
 } from "../../src/storage/accounts/notifications.ts"
 import type { deleteSetting, putSetting, SettingRow } from "../../src/storage/accounts/settings.ts"
 import type { markTell, TellMark } from "../../src/storage/core/tells.ts"
-import type { insertUser, updateUser, UserRow } from "../../src/storage/accounts/users.ts"
+import type { forgetLastLogin, insertUser, updateUser, UserRow } from "../../src/storage/accounts/users.ts"
 import type {
   addVoiceUsage,
   deleteVoiceCall,
@@ -283,7 +283,7 @@ export class Tables {
   readonly tellsSeen = this.#table<TellMark & { seen_at: number }>({
     primary: { constraint: "tells_seen_pkey", key: tellKey },
   })
-  readonly users = this.#table<UserRow>({
+  readonly users = this.#table<UserRow & { last_login: number | null }>({
     primary: { constraint: "users_pkey", key: row => row.id },
     unique: {
       username: { constraint: "users_username", key: row => row.username.toLowerCase() },
@@ -443,14 +443,18 @@ export function picked<Row extends object, Column extends keyof Row>(
 /** What each kind of write does: one statement for all its rows of a batch, with the defaults of the other columns. */
 const applyWrite = {
   insertUser({ users }, rows: RowsOf<typeof insertUser>) {
-    users.insert(rows)
+    users.insert(rows.map(row => ({ ...row, last_login: null })))
   },
   updateUser({ users }, rows: RowsOf<typeof updateUser>) {
     for (const row of rows) users.update(row.id, row)
   },
-  insertSession({ sessions }, rows: RowsOf<typeof insertSession>) {
+  insertSession({ sessions, users }, rows: RowsOf<typeof insertSession>) {
     const columns = ["id", "user_id", "token_hash", "ip_address", "user_agent", "created_at", "expires_at"] as const
     sessions.insert(rows.map(row => picked(row, ...columns, "last_activity")))
+    for (const { id, user_id, created_at } of rows) {
+      const user = id === user_id ? undefined : users.get(user_id)
+      if (user) users.update(user_id, { last_login: Math.max(user.last_login ?? 0, created_at) })
+    }
   },
   deleteSession({ sessions }, rows: RowsOf<typeof deleteSession>) {
     for (const { id } of rows) sessions.delete(id)
@@ -563,6 +567,12 @@ const applyWrite = {
   putPollVote() {},
   insertUploadUse() {},
   putHashReport() {},
+  // Operators are no part of the simulated world.
+  banUsername() {},
+  putUserNotes() {},
+  forgetLastLogin({ users }, rows: RowsOf<typeof forgetLastLogin>) {
+    for (const { user_id } of rows) users.update(user_id, { last_login: null })
+  },
   updateServer({ servers }, rows: RowsOf<typeof updateServer>) {
     for (const { id, ...settings } of rows) servers.update(id, settings)
   },

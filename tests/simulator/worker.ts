@@ -80,10 +80,13 @@ const undisturbed: ServiceView = {
     reset_until: "0",
     blocks_version: 0,
     access_version: 0,
+    automod_off: false,
+    automod_backends: [],
   },
   isBlocked: () => false,
   hasBlocked: false,
   accessTokens: new AccessTokens([]),
+  moderation: { isOff: false, backends: [] },
   isOver: () => false,
   onChange() {},
 }

@@ -12,6 +12,7 @@ import { accepted, type SecondFactor } from "../../domain/accounts/second-factor
 import type { UserState } from "../../domain/accounts/user-state.ts"
 import { eraseAccount, eraseFailedLogins } from "../../storage/account-deletion.ts"
 import { deleteAvatar } from "../../storage/accounts/avatars.ts"
+import { forgetLastLogin } from "../../storage/accounts/users.ts"
 import { userAvatar, withoutAvatar } from "./avatars.ts"
 import { isWayBack } from "./email-restoration.ts"
 import { needsTokens, voidTokens } from "./one-time-tokens.ts"
@@ -42,11 +43,16 @@ export interface AccountDeletionCommands {
    * so the caller notifies them.
    */
   cancelDeletion(input: object): { cancelled: boolean }
+  /** Moves the purge of a frozen account. `deletion_at`: Unix seconds. */
+  delayDeletion(input: { deletion_at: number }): void
   /**
    * True: there is something left to erase, and nothing can keep it. `isOwnerGone`: a bot goes with
-   * its owner.
+   * its owner. `forced`: an operator does not wait for the account's time, nor for the user; of the
+   * user's bots, which are refused from now on, the turn tells these.
    */
-  beginPurge(input: { name: string; isOwnerGone: boolean }): { begun: boolean }
+  beginPurge(input: { name: string; isOwnerGone: boolean; forced?: { bots: readonly Snowflake[] } }): {
+    begun: boolean
+  }
   /** Comes after everything of the user that other homes decide about. */
   endPurge(input: object): { ended: boolean }
 }
@@ -77,11 +83,8 @@ export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDel
         write: [...frozen.write, ...out.write],
         publish: [
           ...out.publish,
-          ...bots.map(bot => accountStatusChangedOf(bot)),
-          purgeAccount.at(
-            { user_id: user.id },
-            { key: `purge-account:${user.id}:${deletion_at}`, runAtMs: deletion_at * 1000 },
-          ),
+          ...bots.map(bot => accountStatusChangedOf(bot, "Account scheduled for deletion")),
+          purgeAt(user.id, deletion_at),
         ],
         reply: { frozen: true },
       }
@@ -90,24 +93,33 @@ export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDel
 
   cancelDeletion: {
     turn({ state: user }) {
+      if (user.deletion_status === "purged") throw fail("not_scheduled_for_deletion")
       if (user.deletion_status !== "frozen") return { reply: { cancelled: false } }
       return { ...becoming(user, { deletion_status: "active", deletion_at: null }), reply: { cancelled: true } }
     },
   },
 
+  delayDeletion: {
+    turn({ state: user, now }, { deletion_at }) {
+      if (user.deletion_status !== "frozen") throw fail("not_scheduled_for_deletion")
+      if (deletion_at <= secondsAt(now)) throw fail("deletion_in_the_past")
+      return { ...becoming(user, { deletion_at }), publish: [purgeAt(user.id, deletion_at)], reply: undefined }
+    },
+  },
+
   beginPurge: {
     needs: () => [...needsTokens(), userAvatar],
-    turn({ state: user, now }, { name, isOwnerGone }) {
+    turn({ state: user, now }, { name, isOwnerGone, forced }) {
       if (user.deletion_status === "purged") return { reply: { begun: user.deletion_at === null } }
       const isDue = user.deletion_status === "frozen" && user.deletion_at! <= secondsAt(now)
-      if (!isDue && !(user.bot && isOwnerGone)) return { reply: { begun: false } }
+      if (!isDue && !forced && !(user.bot && isOwnerGone)) return { reply: { begun: false } }
 
       const { created_at, bot } = user
       const nobody = { username: name, email: null, password_hash: null, created_at, bot, email_verified: false }
       const erased = becoming(user, newAccount({ ...nobody, deletion_status: "purged" })) // DEL2
       const out = signedOut(user)
       const pictured = withoutAvatar(user, now)
-      const told = securityLogout.to(userOnly(user.id), { user_id: user.id, message: "Account deleted" })
+      const told = securityLogout.to(userOnly(user.id), { user_id: user.id, message: deleted })
       const names = user.email === null ? [user.username] : [user.username, user.email]
       const counted = [loginKeyOf(user.id), ...names.map(loginKeyOfName)]
       return {
@@ -118,12 +130,20 @@ export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDel
         },
         write: [
           ...erased.write,
+          forgetLastLogin({ user_id: user.id }),
           ...out.write,
           deleteAvatar({ user_id: user.id }),
           ...pictured.write,
           ...counted.map(name => eraseFailedLogins({ name })),
         ],
-        publish: [told, ...out.publish, ...pictured.publish],
+        publish: [
+          told,
+          ...out.publish,
+          ...pictured.publish,
+          ...(forced
+            ? [...forced.bots.map(bot => accountStatusChangedOf(bot, deleted)), purgeAt(user.id, secondsAt(now))]
+            : []),
+        ],
         reply: { begun: true },
       }
     },
@@ -149,11 +169,14 @@ export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDel
 }
 
 const tellUser = tellsOf<AccountStatusCommands>("user")
-const accountStatusChangedOf = (bot: Snowflake) =>
-  tellUser(bot, {
-    type: "accountStatusChanged",
-    message: "Account scheduled for deletion",
-  })
+const accountStatusChangedOf = (bot: Snowflake, message: string) =>
+  tellUser(bot, { type: "accountStatusChanged", message })
+
+const deleted = "Account deleted"
+
+/** `at`: Unix seconds. A purge that was moved is found not to be due by the job of before. */
+const purgeAt = (user: Snowflake, at: number) =>
+  purgeAccount.at({ user_id: user }, { key: `purge-account:${user}:${at}`, runAtMs: at * 1000 })
 
 /** DEL1: no session is left, and no token that could make one. */
 function signedOut(user: User, isVoid?: (token: OneTimeToken) => boolean) {

@@ -1,30 +1,36 @@
 import { fail } from "../../contract/core/errors.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
 import { securityLogout } from "../../contract/service/server-status.ts"
 import { userOnly } from "../../domain/core/audience.ts"
 import { secondsAt } from "../../std/clock.ts"
 import type { UserState } from "../../domain/accounts/user-state.ts"
+import { banUsername } from "../../storage/accounts/banned-usernames.ts"
 import { deleteSession, insertSession } from "../../storage/accounts/sessions.ts"
+import { putUserNotes } from "../../storage/accounts/user-notes.ts"
 import { needsTokens } from "./one-time-tokens.ts"
 import { renewed } from "./session-renewal.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import { renew, type ActorKind, type Publication } from "../../runtime/actor.ts"
-import { becoming, disconnected, withoutSecondFactor } from "./sign-in.ts"
+import { becoming, disconnected, endedBefore, endedSessions, withoutSecondFactor } from "./sign-in.ts"
 
 /**
  * What an operator decides about an account, among the commands of a user's home. Each may be said
  * again. It keeps:
- *   STAT1  A locked user is notified and disconnected on every connection. Their sessions stay
- *       for later.
+ *   STAT1  A locked user is notified and disconnected on every connection, and their sessions end:
+ *       they are accepted nowhere once the lock is answered, and none begins while it lasts. A bot
+ *       keeps its token, which is refused meanwhile.
  *   STAT2  A bot has one token: a session under its own id. The one before is accepted nowhere once
  *          a new one is answered, except
  *       where a worker was just reading it: `accountStatusChanged` after a moment settles that.
  */
 export interface AccountStatusCommands {
-  /** `until`: Unix seconds. */
+  /** `until`: Unix seconds. `sessions`: how many the user had. */
   lockAccount(input: { until: number; reason: string | null }): { sessions: number }
   unlockAccount(input: object): { wasLocked: boolean }
-  /** The user has to take another name before anything else. */
-  forceRename(input: { reason: string | null }): { username: string }
+  /** The user has to take another name before anything else. `ban`: nobody may take the present one. */
+  forceRename(input: { reason: string | null; ban?: { operator_id: Snowflake | null } }): { username: string }
+  /** What operators note about the user; it replaces what they noted before. */
+  noteAbout(input: { notes: string; operator_id: Snowflake | null }): void
   /** Of the whole service. */
   setPermission(input: { permission: string; isGranted: boolean }): { permissions: readonly string[] }
   issueBotToken(input: { token_hash: string }): { username: string }
@@ -48,11 +54,21 @@ type User = Readonlied<UserState>
 
 export const accountStatusCommands: ActorKind<UserState, UserState, AccountStatusCommands>["commands"] = {
   lockAccount: {
-    turn: ({ state: user }, { until, reason }) => ({
-      ...becoming(user, { locked_until: until, lock_reason: reason }),
-      publish: cutOff(user, suspended),
-      reply: { sessions: user.sessions.size },
-    }),
+    turn({ state: user }, { until, reason }) {
+      const locked = becoming(user, { locked_until: until, lock_reason: reason })
+      const reply = { sessions: user.sessions.size }
+      if (user.bot) return { ...locked, publish: cutOff(user, suspended), reply }
+      const ended = endedSessions(user, [...user.sessions.keys()])
+      return {
+        apply: draft => {
+          locked.apply(draft)
+          ended.apply(draft)
+        },
+        write: [...locked.write, ...ended.write],
+        publish: [...told(user, suspended), ...ended.publish, ...endedBefore],
+        reply,
+      }
+    },
   },
 
   unlockAccount: {
@@ -63,9 +79,19 @@ export const accountStatusCommands: ActorKind<UserState, UserState, AccountStatu
   },
 
   forceRename: {
-    turn: ({ state: user }, { reason }) => ({
-      ...becoming(user, { must_rename: true, rename_reason: reason }),
-      reply: { username: user.username },
+    turn({ state: user, now }, { reason, ban }) {
+      if (user.bot) throw fail("bot_rename")
+      const forced = becoming(user, { must_rename: true, rename_reason: reason })
+      const { username } = user
+      const banned = { pattern: username, reason, created_by: ban?.operator_id ?? null, created_at: secondsAt(now) }
+      return { ...forced, write: [...forced.write, ...(ban ? [banUsername(banned)] : [])], reply: { username } }
+    },
+  },
+
+  noteAbout: {
+    turn: ({ state: { id }, now }, { notes, operator_id }) => ({
+      write: [putUserNotes({ user_id: id, notes, updated_at: secondsAt(now), updated_by: operator_id })],
+      reply: undefined,
     }),
   },
 
@@ -116,8 +142,10 @@ export const accountStatusCommands: ActorKind<UserState, UserState, AccountStatu
   },
 }
 
-/** STAT1: the user's connections end and cannot be resumed; their sessions remain. */
+/** The user's connections end and cannot be resumed; their sessions remain. */
 const closed = (user: User): Publication[] => [...user.sessions.keys()].map(session => disconnected(user, session))
 
-const cutOff = (user: User, message: string): Publication[] =>
-  user.sessions.size === 0 ? [] : [securityLogout.to(userOnly(user.id), { user_id: user.id, message }), ...closed(user)]
+const told = (user: User, message: string): Publication[] =>
+  user.sessions.size === 0 ? [] : [securityLogout.to(userOnly(user.id), { user_id: user.id, message })]
+
+const cutOff = (user: User, message: string): Publication[] => [...told(user, message), ...closed(user)]

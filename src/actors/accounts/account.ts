@@ -7,6 +7,7 @@ import { tierAt, type Account } from "../../domain/accounts/accounts.ts"
 import { userOnly } from "../../domain/core/audience.ts"
 import { secondsAt } from "../../std/clock.ts"
 import { accepted, type SecondFactor } from "../../domain/accounts/second-factors.ts"
+import { similarity } from "../../domain/accounts/look-alikes.ts"
 import { limitsOf } from "../../domain/accounts/tiers.ts"
 import type { UserState } from "../../domain/accounts/user-state.ts"
 import { privateUser, shownUser } from "../../storage/accounts/users.ts"
@@ -27,6 +28,7 @@ import { recounted } from "../voice/voice.ts"
  *       way back (ACC5).
  *   ACC4  An address is replaced only with the proof of identity that the account asks for when
  *       the change is made.
+ *   ACC7  Somebody who has to change their name takes one that is not much like the present one.
  *   ACC3  Everybody who sees a user receives their profile as it is after the last change.
  */
 
@@ -73,6 +75,9 @@ export interface AccountCommands {
 
 type User = Readonlied<UserState>
 
+/** How similar a name may be to the one that has to be changed; see `similarity`. */
+const maxSimilar = 0.8
+
 export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["commands"] = {
   editAccount: {
     needs: ({ password_hash, email }) => ((password_hash ?? email) === undefined ? [] : needsTokens()),
@@ -80,10 +85,13 @@ export const accountCommands: ActorKind<UserState, UserState, AccountCommands>["
       if (password_hash !== undefined) requirePassword(user, shown) // ACC1
       const isRenamed = username !== undefined && username !== user.username
       const emailChanged = email !== undefined && email !== user.email
+      // ACC7
+      if (user.must_rename && isRenamed && similarity(user.username, username) > maxSimilar)
+        throw fail("username_too_similar")
       // ACC4
       const factor = emailChanged ? usedFactor(user, shown) : {}
       if (!factor) return { reply: { user: privateUser(user), emailChanged: false, isProven: false } }
-      const isForced = user.must_rename && isRenamed && username.toLowerCase() !== user.username.toLowerCase()
+      const isForced = user.must_rename && isRenamed
       const changes: Partial<Account> = {
         ...(isRenamed && { username }),
         ...(isForced && { must_rename: false, rename_reason: null }),

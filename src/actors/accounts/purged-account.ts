@@ -3,12 +3,14 @@ import { wrapTurns, type UserCommandTable } from "../shared/wrapped-turns.ts"
 
 /**
  * Commands that a purged account still answers: those that finish the purge, messages from users
- * who list it, those that only remove something, and signing in, which itself answers that there is
- * no such user.
+ * who list it, those that only remove something, signing in, which itself answers that there is
+ * no such user, and what an operator asks about a deletion that is over.
  */
 const answered: ReadonlySet<string> = new Set([
   "beginPurge",
   "endPurge",
+  "cancelDeletion",
+  "delayDeletion",
   "severPair",
   "deleteRelationship",
   "relationshipChanged",

@@ -213,7 +213,9 @@ export function requireProof(user: User, proof: Proof, refusal: ErrorCode = "inv
 
 function requireOpen(user: User, nowMs: number): void {
   const bar = barToSignIn(user, secondsAt(nowMs))
-  if (bar) throw fail(bar.code, { extra: { reason: bar.reason } })
+  if (!bar) return
+  // To somebody who signs in, a lock of an operator is one like that after failed sign-ins.
+  throw fail(bar.code === "account_suspended" ? "account_locked" : bar.code, { extra: { reason: bar.reason } })
 }
 
 const changed = (user: User, changes: Partial<Account>) => updateUser({ ...accountOf(user), ...changes })
@@ -289,7 +291,7 @@ export const endedSessions = (user: User, sessions: readonly Snowflake[]) => ({
  * Of a turn that finds sessions ended already: its answer waits until no worker accepts them (P12). The
  * turn that ended them may still wait for that.
  */
-const endedBefore: readonly Publication[] = [revoke()]
+export const endedBefore: readonly Publication[] = [revoke()]
 
 function endSession(user: User, session_id: Snowflake) {
   if (!user.sessions.has(session_id)) return { publish: endedBefore, reply: { ended: false } }

@@ -18,6 +18,7 @@ import { audit, type AuditContext, type AuditedTurn } from "../shared/audit.ts"
 import { member } from "../shared/member-facts.ts"
 import type { HomeEffects } from "../shared/effects.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
+import type { Need } from "../../runtime/facts.ts"
 import type { ActorKind, LookUpFirst } from "../../runtime/actor.ts"
 
 /**
@@ -27,15 +28,22 @@ import type { ActorKind, LookUpFirst } from "../../runtime/actor.ts"
  *       same or a higher rank.
  */
 export interface AutomodCommands {
-  listAutomodRules(input: { user: Snowflake }): AutomodRule[]
-  readAutomodRule(input: { user: Snowflake; rule_id: Snowflake }): AutomodRule
+  listAutomodRules(input: Writer): AutomodRule[]
+  readAutomodRule(input: Writer & { rule_id: Snowflake }): AutomodRule
   /** `config` and `actions` have been looked into, but for patterns: see domain/automod-rules.ts. */
-  createAutomodRule(input: AuditContext & { rule: NewRule }): AutomodRule
-  editAutomodRule(input: AuditContext & { rule_id: Snowflake; patch: Partial<NewRule> }): AutomodRule
-  deleteAutomodRule(input: AuditContext & { rule_id: Snowflake }): { deleted: true }
+  createAutomodRule(input: AuditContext & Writer & { rule: NewRule }): AutomodRule
+  editAutomodRule(input: AuditContext & Writer & { rule_id: Snowflake; patch: Partial<NewRule> }): AutomodRule
+  deleteAutomodRule(input: AuditContext & Writer & { rule_id: Snowflake }): { deleted: true }
 }
 
-type NewRule = Omit<AutomodRule, "id" | "server_id" | "created_at" | "updated_at" | "created_by" | "updated_by">
+/** Who sees and writes the rules. */
+interface Writer {
+  readonly user: Snowflake
+  /** `user` is an operator of the service, who may do everything. */
+  readonly isOperator?: boolean | undefined
+}
+
+export type NewRule = Omit<AutomodRule, "id" | "server_id" | "created_at" | "updated_at" | "created_by" | "updated_by">
 type Server = Readonlied<ServerState>
 /** As `Readonlied` makes them, rules are as they were: nobody changes one. */
 export const rulesOf = (server: Server) => server.automod as readonly AutomodRule[]
@@ -54,27 +62,27 @@ const changing = [
 
 export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommands>["commands"] = {
   listAutomodRules: {
-    needs: ({ user }) => [member(user)],
-    turn({ state: server }, { user }) {
-      requireWriter(server, user)
+    needs: writing,
+    turn({ state: server }, input) {
+      requireWriter(server, input)
       return { reply: [...rulesOf(server)] }
     },
   },
 
   readAutomodRule: {
-    needs: ({ user }) => [member(user)],
-    turn({ state: server }, { user, rule_id }) {
-      requireWriter(server, user)
+    needs: writing,
+    turn({ state: server }, { rule_id, ...input }) {
+      requireWriter(server, input)
       return { reply: ruleOf(server, rule_id) }
     },
   },
 
   createAutomodRule: {
-    needs: ({ user }) => [member(user)],
-    turn(context, { user, reason, rule: given }) {
+    needs: writing,
+    turn(context, { user, isOperator = false, reason, rule: given }) {
       const { state: server, now, newId } = context
-      const caller = requireWriter(server, user)
-      requirePowers(server, caller, given) // AM3
+      const caller = requireWriter(server, { user, isOperator })
+      if (caller) requirePowers(server, caller, given) // AM3
       requireTargets(server, given)
       const seconds = secondsAt(now)
       const made = { ...given, id: newId(), server_id: server.id }
@@ -102,13 +110,13 @@ export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommand
   },
 
   editAutomodRule: {
-    needs: ({ user }) => [member(user)],
-    turn(context, { user, reason, rule_id, patch }) {
+    needs: writing,
+    turn(context, { user, isOperator = false, reason, rule_id, patch }) {
       const { state: server, now } = context
-      const caller = requireWriter(server, user)
+      const caller = requireWriter(server, { user, isOperator })
       const before = ruleOf(server, rule_id)
       const rule: AutomodRule = { ...before, ...patch, updated_at: secondsAt(now), updated_by: user }
-      requirePowers(server, caller, rule) // AM3
+      if (caller) requirePowers(server, caller, rule) // AM3
       requireTargets(server, patch)
       const changed = changes(before, rule)
       if (Object.keys(changed).length === 0) return { reply: before }
@@ -129,10 +137,10 @@ export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommand
   },
 
   deleteAutomodRule: {
-    needs: ({ user }) => [member(user)],
-    turn(context, { user, reason, rule_id }) {
+    needs: writing,
+    turn(context, { user, isOperator, reason, rule_id }) {
       const { state: server } = context
-      requireWriter(server, user)
+      requireWriter(server, { user, isOperator })
       const rule = ruleOf(server, rule_id)
       audit({ ...context, user, reason }, "AUTOMOD_RULE_DELETE", target(rule), changes(rule, null))
       return {
@@ -180,7 +188,13 @@ function measuring(
   return rules.length > 0 ? { lookUp: patternLookup, question } : undefined
 }
 
-function requireWriter(server: Server, user: Snowflake): Readonlied<MemberState> {
+function writing({ user, isOperator }: Writer): readonly Need<ServerState>[] {
+  return isOperator ? [] : [member(user)]
+}
+
+/** The caller's membership; undefined: an operator, who has none. */
+function requireWriter(server: Server, { user, isOperator }: Writer): Readonlied<MemberState> | undefined {
+  if (isOperator) return undefined
   const caller = requireMember(server, user)
   requirePermission(server, caller, "server.automod")
   return caller

@@ -1,7 +1,7 @@
 import type { AutomodRule, AutomodViolation, ClassifierBackend } from "../../contract/communities/automod.ts"
 import { fail } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
-import { alertModerators } from "../../contract/core/jobs.ts"
+import { alertModerators, classifyMessage } from "../../contract/core/jobs.ts"
 import { limits } from "../../contract/core/limits.ts"
 import {
   consequencesOf,
@@ -15,12 +15,13 @@ import {
   type Refusal,
   type Verdict,
 } from "../../domain/communities/automod.ts"
-import type { RecentPost, Scores } from "../../domain/communities/automod-match.ts"
+import type { RecentPost } from "../../domain/communities/automod-match.ts"
+import type { Moderation } from "../../domain/service/server-status.ts"
 import { recentPost, withPost } from "../../domain/communities/automod-spam.ts"
 import type { TextAnswer, TextQuestion } from "../../domain/communities/automod-texts.ts"
 import { secondsAt } from "../../std/clock.ts"
-import { holds, rankOf } from "../../domain/core/permissions.ts"
-import { msOf, firstIdAt } from "../../domain/core/snowflake.ts"
+import { holds, rankOf, type Holder } from "../../domain/core/permissions.ts"
+import { msOf, firstIdAt, isOperatorId } from "../../domain/core/snowflake.ts"
 import type { MemberState, ServerState } from "../../domain/communities/servers.ts"
 import type { ChannelState } from "../../domain/core/channels.ts"
 import type { MessageState } from "../../domain/messages/messages.ts"
@@ -43,7 +44,7 @@ import { rulesOf } from "../communities/automod.ts"
  * Auto-moderation: the turn that decides about a message judges it. It keeps:
  *   AM1  The consequences of a verdict are committed with it: the refusal or the message, the
  *       violation, and removals.
- *   AM2  The owner, administrators and members who may edit the rules are exempt from them.
+ *   AM2  The owner and administrators are exempt from the rules.
  */
 type Server = Readonlied<ServerState>
 
@@ -71,23 +72,18 @@ const recentPostsFacts = defineFact<ServerState, readonly RecentPost[]>({
 const recentPosts = (channel: Snowflake, author: Snowflake): Need<ServerState> =>
   recentPostsFacts.need(authorKey(channel, author))
 
-/** What an HTTP handler can ask classifiers, and what those it has asked have said. */
-export interface Classified {
+/** What operators have set, as the worker that was asked knows it. */
+export interface Moderated {
+  /** Left out: rules are evaluated, and there is no classifier. */
+  readonly moderation?: Moderation | undefined
+  /** There: who asks understands `Held`. A worker of the version before says here whom it can ask. */
   readonly classifiers?: readonly ClassifierBackend[] | undefined
-  readonly scores?: Readonly<Partial<Record<ClassifierBackend, Scores>>> | undefined
 }
 
-/** Nothing is decided before these have said what they think of a text. */
-interface Unasked {
-  readonly unasked: readonly ClassifierBackend[]
-  readonly content: string
-  /** Of the server, and of the text. */
-  readonly owner: Snowflake
-  readonly author: Snowflake
+/** Instead of a message: it was refused. */
+export interface Held {
+  readonly refused: Refusal
 }
-
-/** Instead of a message: it was refused, or it waits. */
-export type Held = { readonly refused: Refusal } | Unasked
 
 const nothing: readonly Need<ServerState>[] = []
 
@@ -96,7 +92,9 @@ export function judgingNeeds(server: Server, channel: Snowflake, author: Snowfla
   if (server.automod.length === 0) return nothing
   const rules = rulesOf(server).filter(({ enabled }) => enabled)
   const isCounted = rules.some(({ rule_type }) => rule_type === "message_spam")
-  const writers = new Set(rules.filter(isHarsh).map(({ updated_by }) => updated_by))
+  const writers = new Set(
+    rules.flatMap(rule => (isHarsh(rule) && !isOperatorId(rule.updated_by) ? [rule.updated_by] : [])),
+  )
   const kicks = rules.some(({ actions }) => actions.some(({ action_type }) => action_type === "kick_user"))
   return [
     ...(isCounted ? [recentPosts(channel, author)] : []),
@@ -109,12 +107,17 @@ const isHarsh = ({ actions }: AutomodRule) => actions.some(({ action_type }) => 
 
 /**
  * AM3: a rule does nothing to a user that its writer, with their present permissions, may not do to
- *      them; the rule of a writer who left does nothing.
+ *      them; the rule of a writer who left does nothing. That of an operator may do everything.
  */
-function spares(server: Server, { updated_by }: AutomodRule, author: Readonlied<MemberState>): boolean {
+export function spares(server: Server, { updated_by }: AutomodRule, author: Holder): boolean {
+  if (isOperatorId(updated_by)) return false
   const writer = memberFacts.of(server).get(updated_by)
   return !writer || rankOf(server, author) >= rankOf(server, writer)
 }
+
+/** Who has left has no role. */
+export const holderOf = ({ id }: Actor, caller: Readonlied<MemberState> | undefined): Holder =>
+  caller ?? { user_id: id, roles: [] }
 
 /** What somebody wants to say. */
 interface Judged {
@@ -126,14 +129,20 @@ interface Judged {
   readonly text?: string
   /** The message that is edited. */
   readonly edited?: Snowflake
-  readonly classified: Classified
+  readonly moderated: Moderated
 }
 
-interface Judging extends Judged {
+/** Who it is, and where. */
+interface Subject {
   readonly turn: TurnContext<ServerState, ChannelState>
   readonly server: Server
   readonly channel: Snowflake
+  readonly author: Actor
+  /** Undefined: they have left meanwhile. */
+  readonly caller: Readonlied<MemberState> | undefined
 }
+
+type Judging = Subject & Judged
 
 /** The lookup that judges texts, as turns call it. */
 export const textLookup = "texts"
@@ -156,11 +165,10 @@ export function moderating<Reply>(
   refused: (refusal: Refusal) => Partial<HomeEffects> = () => ({}),
 ): Effects<ServerState, Reply | Held> | LookUpFirst {
   // Most servers have no rules.
-  if (turn.home.automod.length === 0) return said()
+  if (turn.home.automod.length === 0 || judged.moderated.moderation?.isOff) return said()
   const subject = { turn, server: turn.home, channel: turn.state.id, ...judged }
   const verdict = judging(subject)
   if (verdict && "lookUp" in verdict) return verdict
-  if (verdict && "unasked" in verdict) return { reply: verdict }
   if (verdict?.consequences.isRefused) {
     const refusal = refusalOf(verdict)
     return { ...combine(refused(refusal), sanctioning(subject, verdict, judged.edited)), reply: { refused: refusal } }
@@ -168,31 +176,60 @@ export function moderating<Reply>(
   // The message's id is made before those of what follows: a ban for it may delete the message with
   // the rest.
   const { about = judged.edited, reply, keptReply, ...parts } = said()
-  return { ...combine(parts, verdict && sanctioning(subject, verdict, about)), reply, keptReply }
+  if (!verdict) return { ...parts, reply, keptReply }
+  return {
+    ...combine(
+      parts,
+      sanctioning(subject, verdict, about),
+      about === undefined ? undefined : classifying(subject, verdict, about),
+    ),
+    reply,
+    keptReply,
+  }
 }
 
-interface Sanction {
+export interface Sanction {
   readonly consequences: Consequences
   readonly broken: readonly Broken[]
   readonly unjudged: Verdict["unjudged"]
 }
+type Judgement = Sanction & Pick<Verdict, "later">
+
+/** What asks classifiers about a message once it is stored: nobody waits for them. */
+function classifying(
+  { turn, server, channel, author }: Judging,
+  { later }: Judgement,
+  message_id: Snowflake,
+): Partial<HomeEffects> | undefined {
+  if (later.length === 0) return undefined
+  const asked = {
+    server_id: server.id,
+    owner_id: server.owner_id,
+    channel_id: channel,
+    message_id,
+    author_id: author.id,
+    rule_ids: later.map(({ id }) => id),
+    since: turn.now,
+  }
+  // A message is asked about again when it is edited.
+  return { publish: [classifyMessage.at(asked, { key: `classify:${turn.newId()}` })] }
+}
 
 /** What the rules make of a message; undefined: nothing. */
-function judging(subject: Judging): Sanction | Unasked | LookUpFirst | undefined {
-  const { turn, server, channel, author, caller, content, text, edited, classified } = subject
+function judging(subject: Judging): Judgement | LookUpFirst | undefined {
+  const { turn, server, channel, author, caller, content, text, edited, moderated } = subject
   const answer = turn.answer as TextAnswer | undefined
-  if (holds(server, caller, "server.automod")) return undefined // AM2
+  if (holds(server, caller, "administrator")) return undefined // AM2
   // The message may have got other embeds meanwhile.
   const found = answer?.content === content && answer.text === text ? answer.verdicts : undefined
-  const { broken, unasked, unread, unjudged } = judge(rulesOf(server), {
+  const { broken, later, unread, unjudged } = judge(rulesOf(server), {
     content,
     text,
     channel_id: channel,
     roles: caller.roles,
     edited,
     recent: recentPostsFacts.of(server).get(authorKey(channel, author.id)) ?? [],
-    classifiers: classified.classifiers ?? [],
-    scores: classified.scores ?? {},
+    classifiers: moderated.moderation?.backends ?? moderated.classifiers ?? [],
     verdicts: found,
     isLast: (answer?.asked ?? 0) >= maxQuestions,
     now: turn.now,
@@ -209,12 +246,11 @@ function judging(subject: Judging): Sanction | Unasked | LookUpFirst | undefined
     }
     return { lookUp: textLookup, question }
   }
-  if (unasked.length > 0) return { unasked, content, owner: server.owner_id, author: author.id }
-  if (broken.length === 0 && unjudged.length === 0) return undefined
+  if (broken.length === 0 && unjudged.length === 0 && later.length === 0) return undefined
   const consequences = consequencesOf(broken, rule => spares(server, rule, caller))
   // A handler that does not understand the answer is told by the refusal alone.
-  if (consequences.isRefused && classified.classifiers === undefined) throw blocked(refusalOf({ broken, consequences }))
-  return { broken, consequences, unjudged }
+  if (consequences.isRefused && moderated.classifiers === undefined) throw blocked(refusalOf({ broken, consequences }))
+  return { broken, consequences, unjudged, later }
 }
 
 const refusalOf = ({ broken, consequences }: Pick<Sanction, "broken" | "consequences">): Refusal => ({
@@ -225,18 +261,19 @@ const refusalOf = ({ broken, consequences }: Pick<Sanction, "broken" | "conseque
 /** What the author of a refused message is told. */
 export const blocked = ({ violations, reason }: Refusal) =>
   fail("message_blocked", {
-    ...(reason !== undefined && { message: `Message blocked by auto-moderation: ${reason}` }),
-    extra: { code: "MESSAGE_BLOCKED", violations },
+    extra: { code: "MESSAGE_BLOCKED", violations, ...(reason !== undefined && { reason }) },
   })
 
 /**
  * AM1: everything that a verdict entails, but for the message itself. `message_id`: of the message
  *      that it is about, if there is one.
  */
-function sanctioning(
-  { turn, server, channel, author, caller }: Judging,
+export function sanctioning(
+  { turn, server, channel, author, caller }: Subject,
   { broken, consequences, unjudged }: Sanction,
   message_id: Snowflake | undefined,
+  /** Of a classifier's verdict: see `NewViolation`. */
+  judged: string | null = null,
 ): HomeEffects {
   const { now, newId } = turn
   const isDue = (before: number | undefined) => before === undefined || before <= now - alertEveryMs
@@ -245,7 +282,10 @@ function sanctioning(
   const alerting = new Set(
     consequences.alerts.flatMap(({ rule }) => (isDue(alerts.of(server).get(alertKey(rule.id))) ? [rule.id] : [])),
   )
-  const noted = [...broken.map(one => violationOf(one, consequences)), ...passed.map(noteOf)]
+  const noted = [
+    ...broken.map(one => ({ ...violationOf(one, consequences), judged })),
+    ...passed.map(one => ({ ...noteOf(one), judged: null })),
+  ]
   const told = noted.filter(({ rule_id }) => alerting.has(rule_id))
   const end = ending()
   return {
@@ -271,7 +311,9 @@ function sanctioning(
   }
 
   function violationOf({ rule, matched, severity, metadata }: Broken, { timeout, kick, ban }: Consequences) {
-    const done = spares(server, rule, caller) ? {} : { timeout_user: timeout, kick_user: kick, ban_user: ban }
+    const done = spares(server, rule, holderOf(author, caller))
+      ? {}
+      : { timeout_user: timeout, kick_user: kick, ban_user: ban }
     const types = rule.actions.map(({ action_type }) => action_type)
     return noteOn(rule, {
       matched_content: excerpt(matched),
@@ -315,6 +357,7 @@ function sanctioning(
       const banned = { target_id: author.id, username: author.username, days: days as number }
       return banning(server, banned, contextOf(ban), turn)
     }
+    if (!caller) return undefined
     if (kick) {
       audit({ ...turn, ...contextOf(kick) }, "MEMBER_KICK", memberTarget(author.id))
       return kicked(server, author.id, now, webhooksSuspension)

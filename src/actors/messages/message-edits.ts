@@ -2,13 +2,13 @@ import { fail } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { messageUpdate, type Message } from "../../contract/messages/messages.ts"
 import { secondsAt } from "../../std/clock.ts"
-import { messageObject, named, nothingIn, wordsOf, type MessageState } from "../../domain/messages/messages.ts"
+import { messageObject, named, nothingIn, wordsIn, type MessageState } from "../../domain/messages/messages.ts"
 import type { ServerState } from "../../domain/communities/servers.ts"
 import type { ChannelState } from "../../domain/core/channels.ts"
 import type { Actor } from "../../domain/accounts/accounts.ts"
 import { messageKey, updateContent } from "../../storage/messages/messages.ts"
 import { accessOf } from "../shared/access.ts"
-import { countPost, judgingNeeds, moderating, type Classified, type Held } from "./automod-judging.ts"
+import { countPost, judgingNeeds, moderating, type Held, type Moderated } from "./automod-judging.ts"
 import { pair, requireOpen } from "../social/direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
 import { goneFrom, type MessageDeletion } from "./message-deletion.ts"
@@ -20,7 +20,7 @@ import { toViewers } from "./viewers.ts"
 /** Changes of what a message says, among the commands of its channel. */
 export interface MessageEditCommands {
   /** `author`: who edits, with their current name. */
-  editMessage(input: { author: Actor; message_id: Snowflake; content: string } & Classified): Message | Held
+  editMessage(input: { author: Actor; message_id: Snowflake; content: string } & Moderated): Message | Held
 }
 
 export const messageEditCommands = (
@@ -33,7 +33,7 @@ export const messageEditCommands = (
       ...deletion.needs(home, id, [message_id]),
       ...judgingNeeds(home, id, author.id),
     ],
-    turn(context, { author, message_id, content, classifiers, scores }) {
+    turn(context, { author, message_id, content, moderation, classifiers }) {
       const { state: channel, home: server, now, linkTo } = context
       const access = accessOf(server, channel.id, author.id, now)
       const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
@@ -43,9 +43,7 @@ export const messageEditCommands = (
       access.requireFree("messages.send")
       const nothing = nothingIn({ content })
       if (nothing) throw fail(nothing)
-      const { embeds, attachments, poll } = found
-      const asked = poll && { ...poll, options: poll.options.map(({ text }) => text) }
-      const words = wordsOf({ content, embeds, attachments, poll: asked })
+      const words = wordsIn({ ...found, content })
       return moderating(
         context,
         {
@@ -54,7 +52,7 @@ export const messageEditCommands = (
           content: words,
           text: content,
           edited: message_id,
-          classified: { classifiers, scores },
+          moderated: { moderation, classifiers },
         },
         () => {
           const edited: MessageState = {

@@ -21,7 +21,7 @@ import { insertFullMessage, insertMessage, messageKey, nonceKey } from "../../st
 import { insertUploadUse } from "../../storage/messages/uploads.ts"
 import type { Write } from "../../storage/core/write.ts"
 import { accessOf, type Access } from "../shared/access.ts"
-import { countPost, judgingNeeds, moderating, remember, type Classified, type Held } from "./automod-judging.ts"
+import { countPost, judgingNeeds, moderating, remember, type Held, type Moderated } from "./automod-judging.ts"
 import { pair, requireOpen } from "../social/direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
 import { mentioning } from "./mentions.ts"
@@ -54,7 +54,7 @@ export interface MessageCommands {
       /** Who asks understands `SentBefore`, too. */
       takesName?: true
     } & Sent &
-      Classified,
+      Moderated,
   ): CreatedMessage | SentText | SentBefore | Held
   /** Refuses a user who may not send files here. */
   requireUpload(input: { user: Snowflake }): { allowed: true }
@@ -147,10 +147,10 @@ export const messageCommands: ActorKind<ServerState, ChannelState, MessageComman
       }
       const text = input.content ?? ""
       const words = wordsOf({ content: text, embeds: input.embeds, attachments: files, poll: input.poll })
-      const { classifiers, scores } = input
+      const { moderation, classifiers } = input
       return moderating<CreatedMessage | SentText | SentBefore>(
         context,
-        { author, caller: access.member, content: words, text, classified: { classifiers, scores } },
+        { author, caller: access.member, content: words, text, moderated: { moderation, classifiers } },
         () => {
           const place = { channel_id: channel.id, server_id: server.participants === null ? server.id : null }
           const state = newMessage(place, author, input, files, context) // MSG1

@@ -22,7 +22,7 @@ import { messageKey } from "../../storage/messages/messages.ts"
 import { deletePoll, endPoll, insertPoll, putPollVote, setPoll, voteKey } from "../../storage/messages/polls.ts"
 import type { Write } from "../../storage/core/write.ts"
 import { Access, requireMember } from "../shared/access.ts"
-import { judgingNeeds, moderating, type Classified, type Held } from "./automod-judging.ts"
+import { judgingNeeds, moderating, type Held, type Moderated } from "./automod-judging.ts"
 import { pair, requireOpen } from "../social/direct-privacy.ts"
 import { keep } from "./kept-messages.ts"
 import { goneFrom, type MessageDeletion } from "./message-deletion.ts"
@@ -44,7 +44,7 @@ import { defineFact } from "../shared/facts.ts"
  *       after the end time.
  */
 export interface PollCommands {
-  createPoll(input: { author: Actor; message_id: Snowflake; poll: PollInput } & Classified): Poll | Held
+  createPoll(input: { author: Actor; message_id: Snowflake; poll: PollInput } & Moderated): Poll | Held
   readPoll(input: ByPoll): PollResults
   votePoll(input: ByPoll & { option_ids: readonly Snowflake[] }): PollResults
   closePoll(input: ByPoll): Poll
@@ -95,7 +95,7 @@ const votingCommands: Pick<Commands, "createPoll" | "readPoll" | "votePoll" | "c
       message(id, message_id),
       ...judgingNeeds(home, id, author.id),
     ],
-    turn(context, { author, message_id, poll: asked, classifiers, scores }) {
+    turn(context, { author, message_id, poll: asked, moderation, classifiers }) {
       const { state: channel, home: server, now, newId } = context
       const found = messageFacts.of(server).get(messageKey(channel.id, message_id))
       if (!found || !mayRead(server, channel.id, author.id, now)) throw fail("message_not_found")
@@ -112,7 +112,7 @@ const votingCommands: Pick<Commands, "createPoll" | "readPoll" | "votePoll" | "c
           caller: access.member,
           content: textOf(asked),
           edited: message_id,
-          classified: { classifiers, scores },
+          moderated: { moderation, classifiers },
         },
         () => {
           const poll = newPoll(asked, author.id, { now, newId })

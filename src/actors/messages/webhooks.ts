@@ -12,16 +12,11 @@ import { changesOf, type Changes } from "../../domain/communities/audit.ts"
 import { viewersHolding } from "../../domain/core/audience.ts"
 import { holdsMessages, type ChannelState } from "../../domain/core/channels.ts"
 import { sameHash } from "../../domain/core/hashes.ts"
+import { isPublicUrl } from "../../domain/core/public-addresses.ts"
 import { nothingIn, type MessageState } from "../../domain/messages/messages.ts"
 import { secondsOf } from "../../domain/core/snowflake.ts"
 import type { ServerState } from "../../domain/communities/servers.ts"
-import {
-  type WebhookState,
-  executionObject,
-  isPublicUrl,
-  listedWebhook,
-  webhookObject,
-} from "../../domain/messages/webhooks.ts"
+import { type WebhookState, executionObject, listedWebhook, webhookObject } from "../../domain/messages/webhooks.ts"
 import { nonceKey } from "../../storage/messages/messages.ts"
 import { deleteWebhook, insertWebhook, updateWebhook } from "../../storage/messages/webhooks.ts"
 import { Access, accessOf, requireMember, requirePermission } from "../shared/access.ts"

@@ -78,7 +78,7 @@ export const login = defineRoute({
   auth: "public",
   body: LoginInput,
   reply: LoginReply,
-  fails: ["invalid_credentials", "account_locked", "email_not_verified", "account_suspended", "account_deleted"],
+  fails: ["invalid_credentials", "account_locked", "email_not_verified", "account_deleted"],
 })
 
 export const logout = defineRoute({

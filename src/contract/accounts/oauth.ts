@@ -78,7 +78,7 @@ export const completeOAuth = defineRoute({
     "birth_date_required",
     "invalid_birth_date",
     "too_young",
-    "account_suspended",
+    "account_locked",
     "account_deleted",
   ],
 })

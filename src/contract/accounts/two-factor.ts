@@ -24,14 +24,7 @@ export const completeTwoFactor = defineRoute({
   auth: "public",
   body: SecondStepInput,
   reply: LoginReply,
-  fails: [
-    "invalid_challenge",
-    "used_challenge",
-    "expired_challenge",
-    "invalid_second_factor",
-    "account_locked",
-    "account_suspended",
-  ],
+  fails: ["invalid_challenge", "used_challenge", "expired_challenge", "invalid_second_factor", "account_locked"],
 })
 
 export const TwoFactorStatus = z

@@ -76,6 +76,7 @@ export const editMe = defineRoute({
     "invalid_username",
     "reserved_username",
     "blocked_username",
+    "username_too_similar",
     "invalid_email",
     "email_domain_not_allowed",
     "weak_password",

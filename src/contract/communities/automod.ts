@@ -42,6 +42,10 @@ export const severities = ["low", "medium", "high", "critical"] as const
 const Severity = z.enum(severities)
 export type Severity = z.infer<typeof Severity>
 
+/** The points that a violation takes from its author's reputation, which is `fullReputation` without any. */
+export const severityPoints: Readonly<Record<Severity, number>> = { low: 5, medium: 10, high: 20, critical: 40 }
+export const fullReputation = 100
+
 export const classifierBackends = ["openai", "perspective", "custom"] as const
 export type ClassifierBackend = (typeof classifierBackends)[number]
 
@@ -122,7 +126,13 @@ export const automodConfigs = {
   ai_moderation: z.object({
     backend: z.enum(classifierBackends),
     categories: or(z.array(text(1, 100)).max(limits.automod.categories), []),
-    score_threshold: or(z.number().min(0).max(1), 0.7),
+    /** Null: that of the classifier. */
+    score_threshold: z
+      .number()
+      .min(0)
+      .max(1)
+      .nullish()
+      .transform(value => value ?? null),
     severity: or(Severity, "medium"),
   }),
 } as const satisfies Record<AutomodRuleType, z.ZodObject>
@@ -179,13 +189,13 @@ export const AutomodRule = z.object({
   enabled: z.boolean(),
   created_at: Seconds,
   updated_at: Seconds,
-  created_by: Snowflake,
-  updated_by: Snowflake.describe("The user who last changed the rule. Its actions are done on their behalf"),
+  created_by: Snowflake.describe("A user, or an operator of the service, whose ids have at most nine digits"),
+  updated_by: Snowflake.describe("Who last changed the rule. Its actions are done on their behalf"),
 })
 export type AutomodRule = z.infer<typeof AutomodRule>
 
 /** Why a rule has no verdict about a text. It counts as not broken. */
-const unjudgedReasons = ["too_expensive", "late", "overloaded", "rules_changed"] as const
+export const unjudgedReasons = ["too_expensive", "late", "overloaded", "rules_changed"] as const
 export type UnjudgedReason = (typeof unjudgedReasons)[number]
 
 /** A rule as its readers see it. */
@@ -228,22 +238,30 @@ export const AutomodRulePatch = z
   .meta({ id: "AutomodRuleUpdateRequest" })
 export type AutomodRulePatch = z.output<typeof AutomodRulePatch>
 
-export const AutomodViolation = z
-  .object({
-    id: Snowflake,
-    server_id: Snowflake,
-    user_id: Snowflake,
-    channel_id: Snowflake,
-    rule_id: Snowflake,
-    rule_type: z.enum(automodRuleTypes),
-    matched_content: z.string().describe(`At most ${limits.automod.matchedCharacters} characters`),
-    severity: Severity,
-    actions_taken: z.array(z.enum(automodActionTypes)),
-    created_at: Seconds,
-    metadata,
-  })
-  .meta({ id: "AutomodViolationResponse" })
+export const AutomodViolation = z.object({
+  id: Snowflake,
+  server_id: Snowflake,
+  user_id: Snowflake,
+  channel_id: Snowflake,
+  rule_id: Snowflake,
+  rule_type: z.enum(automodRuleTypes),
+  matched_content: z.string().describe(`At most ${limits.automod.matchedCharacters} characters`),
+  severity: Severity,
+  actions_taken: z.array(z.enum(automodActionTypes)),
+  created_at: Seconds,
+  metadata,
+})
 export type AutomodViolation = z.infer<typeof AutomodViolation>
+
+/** A violation as its readers see it. */
+export const AutomodViolationView = AutomodViolation.extend({
+  reputation: z
+    .int()
+    .min(0)
+    .max(fullReputation)
+    .describe("Of the user in this server by now: 100, less 5, 10, 20 or 40 for each violation that is kept"),
+}).meta({ id: "AutomodViolationResponse" })
+export type AutomodViolationView = z.infer<typeof AutomodViolationView>
 
 const byServer = z.object({ server_id: Snowflake })
 const byRule = z.object({ server_id: Snowflake, rule_id: Snowflake })
@@ -321,7 +339,7 @@ export const listAutomodViolations = defineRoute({
     limit: queryInt(1, limits.pageSize).optional(),
     before: omittable(Snowflake).describe("Only violations before this one"),
   }),
-  reply: z.array(AutomodViolation),
+  reply: z.array(AutomodViolationView),
   fails: [...shared],
 })
 

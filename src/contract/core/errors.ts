@@ -39,7 +39,21 @@ export const errors = {
   invalid_access_token: { status: 401, message: "Invalid API access token", retry: false },
 
   // Operators
+  area_not_found: { status: 404, message: "Not found", retry: false },
   operator_session_ended: { status: 401, message: "Invalid or expired token", retry: false },
+  operator_locked: { status: 429, message: "Too many login attempts", retry: true },
+  invalid_operator_id: { status: 400, message: "Invalid admin ID", retry: false },
+  invalid_operator_challenge: { status: 401, message: "Invalid or expired OTP challenge", retry: false },
+  operator_not_found: { status: 401, message: "Admin user not found", retry: false },
+  operator_otp_not_configured: { status: 401, message: "OTP not configured", retry: false },
+  invalid_operator_code: { status: 401, message: "Invalid OTP code", retry: false },
+  wrong_operator_password: { status: 400, message: "Incorrect current password", retry: false },
+  operator_otp_not_enabled: { status: 400, message: "OTP is not enabled", retry: false },
+  wrong_operator_code: { status: 400, message: "Invalid OTP or backup code", retry: false },
+  operator_otp_required: { status: 400, message: "Enable OTP before generating backup codes", retry: false },
+  log_file_not_found: { status: 404, message: "Log file not found", retry: false },
+  unsupported_format: { status: 400, message: "Unsupported format", retry: false },
+  telemetry_disabled: { status: 500, message: "Telemetry is disabled", retry: false },
 
   // Signing in
   email_not_verified: { status: 403, message: "Email not verified", retry: false },
@@ -66,6 +80,7 @@ export const errors = {
   invalid_username: { status: 400, message: "Username may hold only letters, digits and underscores", retry: false },
   blocked_username: { status: 400, message: "This username is not allowed", retry: false },
   email_domain_not_allowed: { status: 400, message: "E-mail addresses of this domain are not allowed", retry: false },
+  username_too_similar: { status: 400, message: "The new username is too similar to the present one", retry: false },
   reserved_username: { status: 400, message: "This username is reserved", retry: false },
   invalid_email: { status: 400, message: "Invalid email", retry: false },
   weak_password: { status: 400, message: "Weak password", retry: false },
@@ -259,6 +274,9 @@ export const errors = {
   automod_target_not_found: { status: 400, message: "Not a role or a channel of this server", retry: false },
   automod_limit: { status: 400, message: "Auto-moderation rule limit", retry: false },
   automod_rule_not_found: { status: 404, message: "Rule not found in this server", retry: false },
+  operator_rule_not_found: { status: 404, message: "Rule not found", retry: false },
+  no_classifier: { status: 400, message: "No such classifier is set up", retry: false },
+  invalid_automod_settings: { status: 400, message: "Invalid auto-moderation settings", retry: false },
 
   // Files of messages
   file_over_limit: { status: 400, message: "File size exceeds limit", retry: false },
@@ -276,6 +294,12 @@ export const errors = {
   checksum_mismatch: { status: 400, message: "Checksum mismatch", retry: false },
   chunks_missing: { status: 400, message: "Chunks are missing", retry: false },
   report_limit: { status: 429, message: "Too many of your reports wait for review", retry: true },
+  report_not_found: { status: 404, message: "Report not found", retry: false },
+  ticket_not_found: { status: 404, message: "Ticket not found", retry: false },
+  ticket_note_limit: { status: 400, message: "The ticket has as many notes as it may have", retry: false },
+  cannot_report_yourself: { status: 400, message: "Cannot report yourself", retry: false },
+  feedback_limit: { status: 429, message: "You have sent as much feedback as you may for now", retry: true },
+  feedback_disabled: { status: 503, message: "Feedback is switched off", retry: false },
   invalid_filename: { status: 400, message: "Invalid filename", retry: false },
   file_not_found: { status: 404, message: "File not found", retry: false },
   file_access_denied: { status: 403, message: "Access denied to this file", retry: false },
@@ -289,6 +313,23 @@ export const errors = {
   emoji_exists: { status: 409, message: "Emoji with this name already exists", retry: false },
   emoji_limit: { status: 400, message: "Emoji limit", retry: false },
   sticker_limit: { status: 400, message: "Sticker limit", retry: false },
+
+  // What operators do about users, addresses and access tokens
+  not_scheduled_for_deletion: { status: 400, message: "Account is not scheduled for deletion", retry: false },
+  deletion_in_the_past: { status: 400, message: "deletion_at must be in the future", retry: false },
+  invalid_ip_address: { status: 400, message: "Invalid IP address", retry: false },
+  address_not_blockable: { status: 400, message: "Cannot block this address", retry: false },
+  address_block_limit: { status: 400, message: "Too many blocked addresses", retry: false },
+  invalid_pattern: { status: 400, message: "Invalid pattern", retry: false },
+  pattern_exists: { status: 409, message: "Pattern already exists", retry: false },
+  banned_username_limit: { status: 400, message: "Too many banned usernames", retry: false },
+  bot_rename: { status: 400, message: "Bots cannot choose a name", retry: false },
+  invalid_access_token_value: { status: 400, message: "Invalid value", retry: false },
+  access_token_exists: { status: 409, message: "API access token already exists", retry: false },
+  access_token_limit: { status: 400, message: "Too many API access tokens", retry: false },
+  access_token_not_found: { status: 404, message: "Access token not found", retry: false },
+  access_token_scope_limit: { status: 400, message: "Too many scopes", retry: false },
+  access_token_scope_not_found: { status: 404, message: "Access token scope not found", retry: false },
 
   // Pictures of text
   qr_data_required: { status: 400, message: "Data is required", retry: false },

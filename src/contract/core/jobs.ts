@@ -77,6 +77,22 @@ export const alertModerators = defineJob({
   data: z.object({ server_id: Snowflake, violation_id: Snowflake }),
 })
 
+export const classifyMessage = defineJob({
+  name: "classifyMessage",
+  summary: "Ask the classifiers of auto-moderation about a stored message, and do what its rules say",
+  data: z.object({
+    server_id: Snowflake,
+    /** Of the server. */
+    owner_id: Snowflake,
+    channel_id: Snowflake,
+    message_id: Snowflake,
+    author_id: Snowflake,
+    rule_ids: z.array(Snowflake),
+    /** When it was sent or edited, in Unix milliseconds. */
+    since: z.int(),
+  }),
+})
+
 export const deleteMessagesOf = defineJob({
   name: "deleteMessagesOf",
   summary: "Delete the messages of a banned user in a server between two ids",
@@ -125,6 +141,8 @@ export const encodePicture = defineJob({
     source: z.string(),
     folder: z.string(),
     use: z.enum(pictureUses),
+    /** Whose turn it is to have one encoded; absent from what a version before has asked for. */
+    user_id: Snowflake.optional(),
     /** The worker that waits, under which id, and until when in Unix milliseconds. */
     asker: z.string(),
     request: z.string(),
@@ -146,14 +164,21 @@ export const assembleUpload = defineJob({
 
 export const hashPicture = defineJob({
   name: "hashPicture",
-  summary: "Compute the perceptual hash of an uploaded picture and compare it with the blocked ones",
-  data: z.object({ hash: z.string() }),
+  summary:
+    "Compute the perceptual hash of an uploaded picture, compare it with the blocked ones, and make its thumbnails",
+  data: z.object({
+    hash: z.string(),
+    /** The upload that gets thumbnails, and whose it is; absent: it gets none. */
+    file: z.string().optional(),
+    user_id: Snowflake.optional(),
+  }),
 })
 
 export const jobs = {
   alertModerators,
   announceUser,
   assembleUpload,
+  classifyMessage,
   deleteFiles,
   deleteMessagesOf,
   deleteUploads,

@@ -190,6 +190,11 @@ export const limits = {
     actions: 10,
     /** Of an action, as JSON. */
     metadataCharacters: 1_000,
+    /** Of a classifier's key or header, and of the body of its requests, as JSON. */
+    secretCharacters: 500,
+    requestCharacters: 4_000,
+    /** The longest that a classifier is waited for. */
+    classifierSeconds: 30,
     usualTimeoutSeconds: 300,
     /** How far `message_spam` looks back: seconds, and messages of an author in a channel. */
     windowSeconds: 3_600,

@@ -10,9 +10,10 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
  * Who may call. `public` needs no token; the others need `Authorization: Bearer` or `Bot`: of
  * anybody, of somebody who is no bot, or of an account with the permission `administrator`.
  * `signed` is open to anybody, too, who has a link that is signed. `operator` needs the session of
- * an operator, which is no user; `administrator` and `signed` take that, too.
+ * an operator, which is no user; `administrator` and `signed` take that, too. `optional` is open to
+ * anybody, and a user's token that is good says who it is.
  */
-export type Auth = "public" | "user" | "person" | "administrator" | "signed" | "operator"
+export type Auth = "public" | "optional" | "user" | "person" | "administrator" | "signed" | "operator"
 
 /**
  * Where a route is. `api`: under `/api/v1`; `root`: at the host root; `both`. `operators`: in the
@@ -33,6 +34,10 @@ export interface Trail {
   /** The key of the body that says what the call is about; absent: the first value of the path is that. */
   readonly target?: string
 }
+
+/** A request without the good token of a user, or where that will do of an operator, is refused. */
+export const isForUsers = ({ auth }: { readonly auth: Auth }): boolean =>
+  auth !== "public" && auth !== "optional" && auth !== "operator"
 
 /**
  * What a caller needs in the server that a route is about: to own it, to be in it, or any of these
@@ -112,6 +117,8 @@ export interface Route<
   readonly takesRanges: boolean
   /** The header `X-Next-Cursor` says how to go on, where there is more. */
   readonly hasNextCursor: boolean
+  /** It is answered with 204 and no content. */
+  readonly isEmpty: boolean
   /** Pages of every origin may read the answer, without credentials: images. */
   readonly isForAnyOrigin: boolean
   /**
@@ -217,6 +224,7 @@ export function defineRoute<
   produces?: readonly string[]
   takesRanges?: boolean
   hasNextCursor?: boolean
+  isEmpty?: true
   isForAnyOrigin?: boolean
   /** Its answer is secret although anybody may ask for it, or although it is no JSON. */
   isSecret?: true
@@ -241,6 +249,7 @@ export function defineRoute<
     produces: route.produces,
     takesRanges: route.takesRanges ?? false,
     hasNextCursor: route.hasNextCursor ?? false,
+    isEmpty: route.isEmpty ?? false,
     isForAnyOrigin: route.isForAnyOrigin ?? false,
     isUnstored: route.isSecret ?? (route.produces === undefined && (route.auth !== "public" || route.method !== "GET")),
   }

@@ -87,9 +87,10 @@ export const getAttachment = defineRoute({
   method: "GET",
   path: "/media/attachments/:filename",
   summary:
-    "Download a file of a message, or a byte range of it. Allowed for its uploader, for anyone who may read such a message, and with a signed link. The thumbnails of a picture are files of their own, open to the same readers",
+    "Download a file of a message, or a byte range of it. Allowed for its uploader, for anyone who may read such a message, with a signed link, and for operators. The thumbnails of a picture are files of their own, open to the same readers",
   tag: "Media",
   auth: "signed",
+  trail: { keeps: [] },
   params: z.object({ filename: z.string() }),
   query: z.object({
     exp: z.string().optional().describe("When the signature expires, in Unix seconds"),

@@ -13,6 +13,11 @@ export const FileHash = z
   .regex(/^[0-9A-Fa-f]{16,128}$/, "must have 16 to 128 hex digits")
   .transform(value => value.toLowerCase())
 
+export const ReportResponse = z
+  .object({ success: z.literal(true), report_id: Snowflake, message: z.string() })
+  .meta({ id: "ReportResponse" })
+export const reportSubmitted = "Report submitted successfully"
+
 export const getCompressionStatus = defineRoute({
   method: "GET",
   path: "/media/compression/status",
@@ -42,7 +47,7 @@ export const reportFile = defineRoute({
   method: "POST",
   path: "/media/report",
   summary:
-    "Report a file to the operators. Enough reports by users who can read a message with it block it from being uploaded again. A further report by the same user replaces the one before until it is reviewed",
+    "Report a file to the operators. Enough reports by users who can read a message with it block it from being uploaded again. Until it is reviewed, a further report by the same user changes the one before and is answered with its id",
   tag: "Media",
   auth: "user",
   body: z
@@ -57,9 +62,7 @@ export const reportFile = defineRoute({
       block_uploader: omittable(z.boolean()).describe("Whether the uploader should be blocked as well"),
     })
     .meta({ id: "MediaReport" }),
-  reply: z
-    .object({ success: z.literal(true), report_id: Snowflake, message: z.string() })
-    .meta({ id: "ReportResponse" }),
+  reply: ReportResponse,
   fails: ["report_limit"],
 })
 

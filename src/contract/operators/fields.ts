@@ -13,12 +13,6 @@ export const RowId = z
   .refine(digits => digits.length < 19 || digits <= "9223372036854775807", "must be an integer")
   .meta({ description: "A 64-bit integer as a decimal string" })
 
-/** The same in a body: a string of digits, or a JSON integer whose digits are exact. */
-export const RowIdInput = z.preprocess(
-  value => (typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? String(value) : value),
-  RowId,
-)
-
 /** The id of a user in a path. */
 export const byUser = z.object({ user_id: Snowflake })
 

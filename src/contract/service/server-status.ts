@@ -30,6 +30,6 @@ export const securityLogout = defineEvent({
   intent: null,
   delivery: "stored",
   summary:
-    "An operator has ended all sessions of the user or locked the account, or the account is deleted. The token is invalid, or invalid for now, and the connection closes right after",
+    "An operator has ended all sessions of the user or locked the account, or the account is deleted. The token is invalid, of a bot whose owner is locked for as long as that lasts, and the connection closes right after",
   data: z.object({ user_id: Snowflake, message: z.string() }),
 })

@@ -10,11 +10,14 @@ export interface RecentPost {
   readonly text: string
 }
 
-/**
- * What a classifier thinks of a text: by category, from 0 to 1. Null: it was asked and said nothing
- * usable.
- */
-export type Scores = Readonly<Record<string, number>> | null
+/** What a classifier says of a text. */
+export interface Scores {
+  /** By category, from 0 to 1. */
+  readonly categories: Readonly<Record<string, number>>
+  /** From which on a rule that does not say is broken. */
+  readonly threshold: number
+}
+export type ScoresByBackend = Readonly<Partial<Record<ClassifierBackend, Scores>>>
 
 /** A message that a user sends, or the new form of one that they edit. */
 export interface Judged {
@@ -34,7 +37,8 @@ export interface Judged {
   readonly recent: readonly RecentPost[]
   /** Classifiers that can be asked. */
   readonly classifiers: readonly ClassifierBackend[]
-  readonly scores: Readonly<Partial<Record<ClassifierBackend, Scores>>>
+  /** Undefined: they were not asked yet, which is done when the message is stored. */
+  readonly scores?: ScoresByBackend | undefined
   /** The text alone, as a message of its own; undefined: there is nothing beside it. */
   readonly alone?: Judged | undefined
   /** What was made of it outside of the turn. */

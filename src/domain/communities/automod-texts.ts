@@ -44,7 +44,6 @@ const noPlace = {
   roles: [],
   recent: [],
   classifiers: [] as readonly ClassifierBackend[],
-  scores: {},
   now: 0,
 } as const
 
@@ -87,7 +86,8 @@ const turnNanoseconds = 4_000_000
 /** Characters of keywords that a turn may make a tree of, which it does once: about 5 milliseconds. */
 const turnKeywordCharacters = 20_000
 
-const isTextRule = (type: AutomodRuleType): type is TextRuleType => Object.hasOwn(costs, type)
+/** Whether a rule's verdict follows from the text alone. */
+export const isTextRule = (type: AutomodRuleType): type is TextRuleType => Object.hasOwn(costs, type)
 
 /** Whether a rule has a pattern of a user. */
 export const hasPattern = ({ rule_type, config }: TextRule): boolean =>

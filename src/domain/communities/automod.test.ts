@@ -54,18 +54,17 @@ const said = (content: string, more: Partial<Judged> = {}): Judged => ({
   roles: [],
   recent: [],
   classifiers: [],
-  scores: {},
   now,
   ...more,
 })
 /** What rules make of a message, with what is judged outside of the turn. */
-function judge(rules: readonly AutomodRule[], judged: Judged): Pick<Verdict, "broken" | "unasked"> {
+function judge(rules: readonly AutomodRule[], judged: Judged): Pick<Verdict, "broken" | "later"> {
   const first = judgeInTurn(rules, judged)
   const verdicts = judgeText(judged, first.unread.map(compiledRule))
   const known = new Map(first.unread.map(({ config }, at) => [config, verdicts[at]!]))
-  const { broken, unasked, unread } = known.size === 0 ? first : judgeInTurn(rules, { ...judged, verdicts: known })
+  const { broken, later, unread } = known.size === 0 ? first : judgeInTurn(rules, { ...judged, verdicts: known })
   expect(unread).toEqual([])
-  return { broken, unasked }
+  return { broken, later }
 }
 /** What a text breaks of a rule. */
 const found = (of: AutomodRule, content: string, more: Partial<Judged> = {}): Broken | undefined =>
@@ -471,19 +470,24 @@ test("repeated_chars: long runs, and how many", () => {
   expect([other("1".repeat(18)), other("\n".repeat(18))]).toEqual([false, true])
 })
 
+const custom = (categories: Record<string, number>, threshold = 0.5) => ({ custom: { categories, threshold } })
+
 test("ai_moderation: what a classifier says, once it was asked; nothing said passes", () => {
   const one = rule("ai_moderation", { backend: "custom", categories: ["Hate"], score_threshold: 0.8, severity: "high" })
   const classifiers = ["custom"] as const
-  expect(judge([one], said("x"))).toEqual({ broken: [], unasked: [] })
-  expect(judge([one], said("x", { classifiers }))).toEqual({ broken: [], unasked: ["custom"] })
-  for (const scores of [{ custom: null }, { custom: {} }, { custom: { hate: 0.79 } }, { custom: { spam: 1 } }])
-    expect(judge([one], said("x", { classifiers, scores }))).toEqual({ broken: [], unasked: [] })
-  expect(judge([one], said("x", { classifiers, scores: { custom: { hate: 0.8, spam: 1 } } })).broken[0]).toMatchObject({
+  expect(judge([one], said("x"))).toEqual({ broken: [], later: [] })
+  expect(judge([one], said("x", { classifiers }))).toEqual({ broken: [], later: [one] })
+  for (const scores of [{}, custom({}), custom({ hate: 0.79 }), custom({ spam: 1 })])
+    expect(judge([one], said("x", { classifiers, scores }))).toEqual({ broken: [], later: [] })
+  const scores = custom({ hate: 0.8, spam: 1 })
+  expect(judge([one], said("x", { classifiers, scores })).broken[0]).toMatchObject({
     severity: "high",
     metadata: { backend: "custom", category: "hate", score: 0.8 },
   })
   const any = rule("ai_moderation", { backend: "custom" })
-  expect(found(any, "x", { scores: { custom: { a: 0.7, b: 0.9 } } })?.metadata).toMatchObject({ category: "b" })
+  expect(found(any, "x", { scores: custom({ a: 0.7, b: 0.9 }) })?.metadata).toMatchObject({ category: "b" })
+  expect(found(any, "x", { scores: custom({ a: 0.4 }, 0.5) }), "below the classifier's own threshold").toBe(undefined)
+  expect(found(any, "x", { scores: custom({ a: 0.4 }, 0.3) })?.metadata).toMatchObject({ score: 0.4 })
 })
 
 test("rules are looked at by priority; the first that is broken is the last, unless it says check_all", () => {
@@ -505,12 +509,15 @@ test("rules are looked at by priority; the first that is broken is the last, unl
   expect([hit([applied]), hit([applied], { roles: ["8", "7"] })]).toEqual([[], [applied.id]])
   const asked = rule("ai_moderation", { backend: "openai" }, { priority: 7 })
   expect(judge(inOrder([asked, high]), said("bad", { classifiers: ["openai"] }))).toEqual({
-    broken: [],
-    unasked: ["openai"],
+    broken: [expect.objectContaining({ rule: high })],
+    later: [asked],
   })
-  expect(hit([asked, words({ priority: 8 })], { classifiers: ["openai"] }), "nobody is asked for nothing").toHaveLength(
-    1,
+  const first = words({ priority: 8 })
+  expect(judge([first, asked], said("bad", { classifiers: ["openai"] })).later, "nobody is asked for nothing").toEqual(
+    [],
   )
+  const only = said("bad", { classifiers: ["openai"], scores: custom({ a: 1 }) })
+  expect(judge([asked], only), "of which nobody has told").toEqual({ broken: [], later: [] })
 })
 
 test("of consequences that contradict each other the hardest happens, once", () => {
@@ -623,7 +630,7 @@ test("the rules of a server are bounded together", () => {
 test("what a match says besides is bounded, however long the code or the host", () => {
   const code = found(rule("invite_links", { pattern: "x/(\\w+)" }), `x/${"y".repeat(4000)}`)
   const category = found(rule("ai_moderation", { backend: "custom" }), "x", {
-    scores: { custom: { ["c".repeat(4000)]: 1 } },
+    scores: custom({ ["c".repeat(4000)]: 1 }),
   })
   const host = found(
     rule("external_links", { mode: "whitelist" }),
@@ -700,7 +707,7 @@ test("no text makes the verdict throw, and what is noted of it can be stored", (
   ) // prettier-ignore
   const recent = awkwardStrings.map((text, at) => recentPost(String(at), now, text))
   const look = (content: string) => {
-    const { broken } = judge(strict, said(content, { recent, scores: { custom: { x: 1 } } }))
+    const { broken } = judge(strict, said(content, { recent, scores: custom({ x: 1 }) }))
     for (const { matched } of broken)
       if (!loneSurrogate.test(content)) expect(excerpt(matched)).not.toMatch(loneSurrogate)
   }
@@ -717,7 +724,7 @@ test("a text that is eight times as long takes about eight times as long, whatev
   const took = (content: string) => {
     const runs = Array.from({ length: 2 }, () => {
       const before = process.cpuUsage()
-      judge(strict, said(content, { recent, scores: { custom: { x: 1 } } }))
+      judge(strict, said(content, { recent, scores: custom({ x: 1 }) }))
       const { user, system } = process.cpuUsage(before)
       return (user + system) / 1000
     })

@@ -19,8 +19,8 @@ export interface Broken extends Match {
 export interface Verdict {
   /** In the order in which they were found. */
   readonly broken: readonly Broken[]
-  /** Not empty: nothing is decided before these were asked. */
-  readonly unasked: readonly ClassifierBackend[]
+  /** Rules that a classifier has to be asked for, once the message is stored. */
+  readonly later: readonly AutomodRule[]
   /** Not empty: nothing is decided before the text was judged by these, outside of the turn. */
   readonly unread: readonly AutomodRule[]
   /** Rules that count as not broken, because nobody knows. */
@@ -66,13 +66,13 @@ export function judge(rules: readonly AutomodRule[], judged: Judged): Verdict {
     text === undefined || text === content
       ? judged
       : { ...judged, alone: { ...judged, content: text, text: undefined } }
+  const later: AutomodRule[] = []
   let unread: readonly AutomodRule[] | undefined
-  const nothing = { broken: [], unasked: [], unread: [], unjudged: [] }
   for (const rule of rules) {
     if (!isAbout(rule, judged)) continue
-    if (isUnasked(rule, judged)) {
-      const others = rules.filter(other => isAbout(other, judged) && isUnasked(other, judged))
-      return { ...nothing, unasked: [...new Set(others.map(backendOf))] }
+    if (rule.rule_type === "ai_moderation" && !judged.scores) {
+      if (judged.classifiers.includes(backendOf(rule))) later.push(rule)
+      continue
     }
     let verdict = verdicts?.get(rule.config)
     if (verdict === undefined) {
@@ -82,7 +82,7 @@ export function judge(rules: readonly AutomodRule[], judged: Judged): Verdict {
       )
       if (!unread.includes(rule)) verdict = matcherOf(rule)(whole) ?? null
       else if (judged.isLast) verdict = { unjudged: "rules_changed" }
-      else return { ...nothing, unread }
+      else return { broken: [], later: [], unread, unjudged: [] }
     }
     if (verdict === null) continue
     if (isUnjudged(verdict)) {
@@ -92,20 +92,23 @@ export function judge(rules: readonly AutomodRule[], judged: Judged): Verdict {
     broken.push({ rule, ...verdict, ...(verdict.metadata && { metadata: bounded(verdict.metadata) }) })
     if (!rule.check_all) break
   }
-  return { broken, unasked: [], unread: [], unjudged }
+  return { broken, later, unread: [], unjudged }
 }
 
-const backendOf = (rule: AutomodRule) => (rule.config as AutomodConfig<"ai_moderation">).backend
-const isUnasked = (rule: AutomodRule, { scores, classifiers }: Judged) =>
-  rule.rule_type === "ai_moderation" && scores[backendOf(rule)] === undefined && classifiers.includes(backendOf(rule))
+/** The classifier of a rule of the type `ai_moderation`. */
+export const backendOf = ({ config }: AutomodRule): ClassifierBackend =>
+  (config as AutomodConfig<"ai_moderation">).backend
 
 function aiModeration({ backend, categories, score_threshold, severity }: AutomodConfig<"ai_moderation">): Matcher {
   const wanted = new Set(categories.map(category => category.toLowerCase()))
   return ({ content, scores }) => {
+    const found = scores?.[backend]
+    if (!found) return undefined
+    const threshold = score_threshold ?? found.threshold
     let highest: { category: string; score: number } | undefined
-    for (const [category, score] of Object.entries(scores[backend] ?? {})) {
+    for (const [category, score] of Object.entries(found.categories)) {
       if (wanted.size > 0 && !wanted.has(category.toLowerCase())) continue
-      if (score >= score_threshold && score > (highest?.score ?? -1)) highest = { category, score }
+      if (score >= threshold && score > (highest?.score ?? -1)) highest = { category, score }
     }
     return highest && { matched: content, severity, metadata: { backend, ...highest } }
   }

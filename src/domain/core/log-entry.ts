@@ -1,6 +1,7 @@
 import type { MessageRefs } from "../../contract/core/registry.ts"
 import type { Audience } from "./audience.ts"
 import type { Control } from "./control.ts"
+import { epochMs } from "./snowflake.ts"
 
 /**
  * What stands beside each piece of data in a delivery log, as a JSON array to keep it short.
@@ -36,6 +37,12 @@ export interface LogItem {
   /** Of header and data, in UTF-8. */
   readonly bytes: number
 }
+
+/** Positions of a log in one millisecond of the clock that gives them. */
+const positionsPerMs = 4_096
+
+/** When a position was given, in Unix milliseconds, by the clock of Redis. */
+export const appendedAtMs = (s: number): number => s / positionsPerMs + epochMs
 
 /** The position of the last piece of an entry. */
 export const lastOf = (id: string): number => Number(id.slice(0, id.indexOf("-")))

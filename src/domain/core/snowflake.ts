@@ -52,6 +52,9 @@ export const sequenceOf = (given: Snowflake | number): number => {
   const low = numberIn(id, Math.max(0, id.length - lowDigits), id.length)
   return Number.isNaN(low) || id.startsWith("-") ? Number(BigInt(id) & 4095n) : low & (sequences - 1)
 }
+
+/** Whether an id is that of an operator, whose ids are counted from 1: no user was made in the first moment after the epoch. */
+export const isOperatorId = (id: Snowflake): boolean => id.length < 10
 export const secondsOf = (id: Snowflake): number => Math.floor(msOf(id) / 1000)
 
 /**

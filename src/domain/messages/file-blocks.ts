@@ -1,4 +1,5 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
+import type { Reviewed } from "./reports.ts"
 
 /** A file that nobody may send. */
 export interface BlockedHash {
@@ -41,6 +42,16 @@ export interface HashReport {
   counts: boolean
 }
 
+export const hashReportStatuses = ["pending", "blocked", "cleared", "reviewed"] as const
+
+/** What an operator does with the report of a file, and what becomes of it. */
+export const fileStatusAfter = { block: "blocked", clear: "cleared", dismiss: "reviewed" } as const
+export type FileReviewAction = keyof typeof fileStatusAfter
+
+/** A report of a file as operators see it. */
+export type ListedHashReport = HashReport &
+  Reviewed<(typeof hashReportStatuses)[number]> & { reporter_username: string | null }
+
 const usualThreshold = 10
 const longestPhash = 32
 
@@ -64,3 +75,18 @@ export function operatorsBlock(
     blocked_by,
   }
 }
+
+/** The block of an uploader by an operator. `hours`: 0 is permanently. `blocked_at`: Unix seconds. */
+export const uploaderBlock = (
+  user_id: Snowflake,
+  reason: string,
+  hours: number,
+  blocked_at: number,
+  blocked_by: Snowflake | null,
+): BlockedUploader => ({
+  user_id,
+  reason,
+  blocked_at,
+  blocked_by,
+  expires_at: hours === 0 ? null : blocked_at + hours * 3_600,
+})

@@ -9,6 +9,7 @@ import { secondsOf } from "../core/snowflake.ts"
 import { newPoll, pollObject, pollResults, textOf, type PollState } from "./polls.ts"
 import { shownReactions, type ReactionTally } from "./reactions.ts"
 import type { Actor } from "../accounts/accounts.ts"
+import type { Readonlied } from "../core/readonlied.ts"
 
 export interface MessageState {
   id: Snowflake
@@ -203,3 +204,17 @@ export const wordsOf = ({
     .filter(part => part !== "")
     .join("\n")
 }
+
+/** All that a message says which is there. */
+export const wordsIn = ({
+  content,
+  embeds,
+  attachments,
+  poll,
+}: Readonlied<Pick<MessageState, "content" | "embeds" | "attachments" | "poll">>): string =>
+  wordsOf({
+    content: content ?? "",
+    embeds,
+    attachments,
+    poll: poll && { ...poll, options: poll.options.map(({ text }) => text) },
+  })

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest"
-import { isPublicUrl, loggedPath, webhookSecret, webhookToken } from "./webhooks.ts"
+import { isPublicUrl } from "../core/public-addresses.ts"
+import { loggedPath, webhookSecret, webhookToken } from "./webhooks.ts"
 
 test.each([
   "https://cdn.example.com/a.png",

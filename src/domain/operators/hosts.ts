@@ -39,11 +39,11 @@ const forwardedClients = (header: string): string =>
 
 /**
  * Whether the operator area is open to who sent a request. It keeps:
- *   HOST1  What a header says never lets anybody in who would be refused without it, unless a
+ *   AREA1  What a header says never lets anybody in who would be refused without it, unless a
  *       trusted proxy sent it.
- *   HOST2  A proxy on this machine that is not trusted shows by its headers that it speaks for
+ *   AREA2  A proxy on this machine that is not trusted shows by its headers that it speaks for
  *       somebody else: it is not this machine.
- *   HOST3  Behind a trusted proxy the client is the last hop that is no trusted proxy. A hop that
+ *   AREA3  Behind a trusted proxy the client is the last hop that is no trusted proxy. A hop that
  *       is no address is nobody.
  */
 export function mayEnter(

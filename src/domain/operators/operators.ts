@@ -13,3 +13,9 @@ export const operatorTokenShape = /^[A-Za-z0-9_-]{43}$/
 
 /** Seconds that a session lasts from its beginning, whatever it is used for. */
 export const operatorSessionSeconds = 8 * 3600
+
+/** Seconds between a right password and a right code. */
+export const operatorChallengeSeconds = 300
+
+/** Codes that may come with one challenge. */
+export const operatorCodesAllowed = 5

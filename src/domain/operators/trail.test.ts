@@ -17,7 +17,7 @@ test("only what a route keeps is kept, and no secret even then", () => {
 
 test("an entry is bounded, however much was sent", () => {
   expect(cut("🙂".repeat(200))).toBe(`${"🙂".repeat(99)}…`)
-  const wide = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`key ${i}`, "x".repeat(10_000)]))
+  const wide = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`key ${i}`, "x".repeat(1_000)]))
   let deep: unknown = 1
   for (let i = 0; i < 10_000; i++) deep = [deep]
   for (const facts of [wide, { deep }, { text: "é".repeat(100_000) }, { wide: Array(50).fill(wide) }]) {

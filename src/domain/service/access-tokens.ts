@@ -1,4 +1,4 @@
-import { isWithin, parseRange, type Address, type AddressRange } from "../core/client-address.ts"
+import { formatAddress, isWithin, parseRange, type Address, type AddressRange } from "../core/client-address.ts"
 
 /**
  * What a token's ranges are for: nothing; a line in the log when it is used from elsewhere; a
@@ -22,10 +22,40 @@ export interface AccessToken {
 export const maxAccessTokens = 1_000
 /** More ranges of one token are not kept. */
 export const maxScopes = 100
+/** Of a token that nobody chose. */
+export const accessTokenBytes = 24
+/** What stands in a URL and in a header as it is. */
+export const isAccessToken = (text: string): boolean => /^[A-Za-z0-9._~-]{32,128}$/.test(text)
 
-export type AccessVerdict =
-  | { readonly isOpen: true; readonly outside?: string }
-  | { readonly isOpen: false; readonly refusal: "access_token_required" | "invalid_access_token" }
+const modes: readonly string[] = ["none", "monitor", "enforce"] satisfies ScopeMode[]
+export const isScopeMode = (text: string): text is ScopeMode => modes.includes(text)
+
+export type ScopeType = "ip" | "cidr"
+export const isScopeType = (text: string): text is ScopeType => text === "ip" || text === "cidr"
+
+/** An address, or a network with its bits, as it is kept. Undefined: it is none. */
+export function scopeValue(type: ScopeType, text: string): string | undefined {
+  const range = parseRange(text)
+  if (!range) return undefined
+  const { network, bits } = range
+  if (type === "cidr") return `${formatAddress(network)}/${bits}`
+  return bits === network.length * 8 ? formatAddress(network) : undefined
+}
+
+/** What became of a token that was presented. */
+export interface AccessUse {
+  readonly token: string
+  readonly allowed: boolean
+  /** Null: it was not looked at. */
+  readonly scope_match: boolean | null
+  readonly reject_reason: "expired" | "ip_scope_denied" | null
+}
+
+/** `use`: of a token that there is. */
+export interface AccessVerdict {
+  readonly refusal?: "access_token_required" | "invalid_access_token"
+  readonly use?: AccessUse
+}
 
 interface Known extends AccessToken {
   readonly ranges: readonly AddressRange[]
@@ -53,14 +83,23 @@ export class AccessTokens {
 
   /** @param hash of what was presented; undefined: nothing was. `now`: Unix seconds */
   judge(hash: string | undefined, address: Address, now: number): AccessVerdict {
-    if (this.isEmpty) return { isOpen: true }
-    if (hash === undefined) return { isOpen: false, refusal: "access_token_required" }
+    if (this.isEmpty) return {}
+    if (hash === undefined) return { refusal: "access_token_required" }
     const token = this.#byHash.get(hash)
-    if (!token || (token.expires_at !== null && token.expires_at <= now))
-      return { isOpen: false, refusal: "invalid_access_token" }
-    if (token.mode === "none" || token.ranges.some(range => isWithin(address, range))) return { isOpen: true }
-    return token.mode === "monitor"
-      ? { isOpen: true, outside: token.id }
-      : { isOpen: false, refusal: "invalid_access_token" }
+    if (!token) return { refusal: "invalid_access_token" }
+    const { id, mode, ranges } = token
+    if (token.expires_at !== null && token.expires_at <= now)
+      return {
+        refusal: "invalid_access_token",
+        use: { token: id, allowed: false, scope_match: null, reject_reason: "expired" },
+      }
+    const isUnbound = mode === "none" || (mode === "monitor" && ranges.length === 0)
+    const scope_match = isUnbound || ranges.some(range => isWithin(address, range))
+    if (scope_match || mode === "monitor")
+      return { use: { token: id, allowed: true, scope_match, reject_reason: null } }
+    return {
+      refusal: "invalid_access_token",
+      use: { token: id, allowed: false, scope_match, reject_reason: "ip_scope_denied" },
+    }
   }
 }

@@ -1,8 +1,17 @@
+import type { ClassifierBackend } from "../../contract/communities/automod.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { CloseName } from "../../contract/core/gateway-codes.ts"
 import type { ServerStatus, ServiceState } from "../../contract/service/server-status.ts"
 import type { AccessTokens } from "./access-tokens.ts"
 import type { Address } from "../core/client-address.ts"
+
+/** What homes have to know of what operators have set of auto-moderation. */
+export interface Moderation {
+  /** No rule is evaluated. */
+  readonly isOff: boolean
+  /** Classifiers that can be asked. */
+  readonly backends: readonly ClassifierBackend[]
+}
 
 /** What an operator has said of the service. */
 export interface ServiceNotice {
@@ -27,6 +36,10 @@ export interface ServiceFacts extends ServiceNotice {
   readonly blocks_version: number
   /** How often the API access tokens were changed. */
   readonly access_version: number
+  /** No rule of auto-moderation is evaluated. */
+  readonly automod_off: boolean
+  /** Classifiers that an operator has set up while the service runs. */
+  readonly automod_backends: readonly ClassifierBackend[]
 }
 
 /**
@@ -40,6 +53,7 @@ export interface ServiceView {
   readonly hasBlocked: boolean
   /** The API access tokens that there are. */
   readonly accessTokens: AccessTokens
+  readonly moderation: Moderation
   /** Whether a session ended when everybody was logged out, wherever else it still stands. */
   isOver(session: Snowflake): boolean
   onChange(listener: (now: ServiceFacts, before: ServiceFacts) => void): void

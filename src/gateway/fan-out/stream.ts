@@ -1,6 +1,6 @@
 import type { Clock } from "../../std/clock.ts"
 import { isRulesChange, type Control, type RulesChange } from "../../domain/core/control.ts"
-import type { LogItem } from "../../domain/core/log-entry.ts"
+import { appendedAtMs, type LogItem } from "../../domain/core/log-entry.ts"
 import { shardOf } from "../../domain/core/snowflake.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
@@ -130,6 +130,8 @@ export class Stream {
     // Sessions that read may have been sent as much as a slice meanwhile.
     this.lookAtBuffers()
     subscriptions.reached = 0
+    const first = this.#next
+    const oldest = this.#waiting[first]
     while (this.#next < this.#waiting.length && subscriptions.unlookedBytes < slice) {
       // Checked before anything else is sent: after a lost frame nothing may follow.
       if (subscriptions.holed.size > 0) this.closeHoled()
@@ -142,6 +144,9 @@ export class Stream {
       subscriptions.position = item.s
     }
     this.lookAtBuffers()
+    // The oldest of them waited longest.
+    if (oldest && this.#next > first)
+      metrics.gateway.lagSeconds.observe(Math.max(0, clock.now() - appendedAtMs(oldest.s)) / 1000)
     metrics.gateway.publishSeconds.observe((clock.monotonic() - startedAt) / 1000)
     this.#notBefore = clock.monotonic() + Math.min(longestPauseMs, (writingShare - 1) * writing * subscriptions.reached)
     // Items that were handled are removed in large batches: cutting the front of the array moves

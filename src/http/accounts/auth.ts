@@ -10,7 +10,6 @@ import { createMailRequests } from "./email-links.ts"
 import { newcomer } from "./newcomers.ts"
 import { requireStrong } from "./password-rules.ts"
 import { createSignIn, own, sessionEnd, signedIn } from "./sign-in.ts"
-import { usernameRules } from "./username-rules.ts"
 import type { Creates, Policy } from "../shared/http.ts"
 import type { Tokens } from "../../cluster/tokens.ts"
 import type { AgeGate } from "../../domain/accounts/birth-dates.ts"
@@ -18,10 +17,11 @@ import type { PasswordRules } from "../../domain/accounts/passwords.ts"
 import type { MailNeeds } from "./email-links.ts"
 import type { NewcomerPolicy } from "./newcomers.ts"
 import type { SignInNeeds } from "./sign-in.ts"
-import type { RegistrationPolicy } from "./username-rules.ts"
+import type { Names, RegistrationPolicy } from "./username-rules.ts"
 import type { ServiceFacts } from "../service/system.ts"
 
 type AuthNeeds = SignInNeeds &
+  Names &
   MailNeeds &
   Creates &
   Policy<RegistrationPolicy & AgeGate & PasswordRules & NewcomerPolicy> & {
@@ -40,14 +40,13 @@ export function auth(http: AuthNeeds): Handlers<typeof routes> {
   } = http
   const seconds = () => secondsAt(clock())
   const signIn = createSignIn(http)
-  const names = usernameRules(policy)
   const requestMail = createMailRequests(http)
 
   return {
     async register(call) {
       const { username, email, password, ...age } = call.body
-      const wrongName = names.refusal(username)
-      if (wrongName) throw fail(wrongName)
+      const wrongName = (await http.usernames()).refusal(username)
+      if (wrongName) throw wrongName
       if (!isEmailAddress(email)) throw fail("invalid_email")
       if (!isOfDomain(email, policy.email_allowed_domains)) throw fail("email_domain_not_allowed")
       requireStrong(password, policy)

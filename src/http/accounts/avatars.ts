@@ -13,10 +13,15 @@ export const avatars = (http: Http<"avatars"> & PictureNeeds): Handlers<typeof r
   const { ask, storage } = http
 
   const put = (user: Snowflake, { bytes }: FormFile): Promise<AvatarUpload> =>
-    withPicture(http, userFiles(user), { bytes, use: "avatar" }, async (file, { width, height, animated }) => {
-      const { avatar_url } = await ask(userActor, user, { type: "putAvatar", file })
-      return { success: true, avatar_url, width, height, size: file.size, animated }
-    })
+    withPicture(
+      http,
+      userFiles(user),
+      { bytes, use: "avatar", user_id: user },
+      async (file, { width, height, animated }) => {
+        const { avatar_url } = await ask(userActor, user, { type: "putAvatar", file })
+        return { success: true, avatar_url, width, height, size: file.size, animated }
+      },
+    )
 
   return {
     putAvatar: ({ body: { file }, caller }) => put(caller.user_id, file),

@@ -22,15 +22,15 @@ import type { Handlers, PublicCall } from "../server/handlers.ts"
 import { newcomer } from "./newcomers.ts"
 import { createOAuthProviders, type OAuthProviderClient } from "../../integrations/oauth-providers.ts"
 import { createSignIn, signedIn } from "./sign-in.ts"
-import { usernameRules } from "./username-rules.ts"
 import type { Creates, Http, Policy } from "../shared/http.ts"
 import type { AgeGate } from "../../domain/accounts/birth-dates.ts"
 import type { OAuthPolicy } from "../../domain/accounts/oauth.ts"
 import type { NewcomerPolicy } from "./newcomers.ts"
 import type { SignInNeeds } from "./sign-in.ts"
-import type { RegistrationPolicy } from "./username-rules.ts"
+import type { Names, RegistrationPolicy } from "./username-rules.ts"
 
 type OAuthNeeds = SignInNeeds &
+  Names &
   Http<"oauth"> &
   Creates &
   Policy<RegistrationPolicy & AgeGate & NewcomerPolicy & OAuthPolicy>
@@ -56,7 +56,6 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
   const { ask, create, storage, policy, clock, log } = http
   const signIn = createSignIn(http)
   const providers = createOAuthProviders(policy, { log, clock })
-  const rules = usernameRules(policy)
   const seconds = () => secondsAt(clock())
 
   function providerOf(name: string): { provider: OAuthProvider; client: OAuthProviderClient } {
@@ -91,6 +90,7 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
     if (email === null || !isEmailAddress(email)) throw fail("invalid_email")
     if (!isOfDomain(email, policy.email_allowed_domains)) throw fail("email_domain_not_allowed")
     const { secret, session } = signIn.newSession(call)
+    const rules = await http.usernames()
     const account = newcomer(http, {
       username: usernameFor(names, limits.username, name => rules.refusal(name) === undefined, mark),
       email,

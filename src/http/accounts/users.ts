@@ -9,14 +9,13 @@ import { createMailRequests } from "./email-links.ts"
 import { createIdentityProof, type Shown } from "./identity-proof.ts"
 import { requireStrong } from "./password-rules.ts"
 import { createSignIn, own } from "./sign-in.ts"
-import { usernameRules } from "./username-rules.ts"
 import type { Policy } from "../shared/http.ts"
 import type { PasswordRules } from "../../domain/accounts/passwords.ts"
 import type { MailNeeds } from "./email-links.ts"
 import type { SignInNeeds } from "./sign-in.ts"
-import type { RegistrationPolicy } from "./username-rules.ts"
+import type { Names, RegistrationPolicy } from "./username-rules.ts"
 
-type UsersNeeds = SignInNeeds & MailNeeds & Policy<RegistrationPolicy & PasswordRules>
+type UsersNeeds = SignInNeeds & MailNeeds & Names & Policy<RegistrationPolicy & PasswordRules>
 
 export function users(http: UsersNeeds): Handlers<typeof routes> {
   const {
@@ -27,16 +26,16 @@ export function users(http: UsersNeeds): Handlers<typeof routes> {
     integrations: { hashing },
   } = http
   const signIn = createSignIn(http)
-  const names = usernameRules(policy)
   const requestMail = createMailRequests(http)
 
   /**
    * Of a name that is written otherwise only in its letters' case the rules were asked when it was
    * chosen.
    */
-  const requireName = (user: UserRow, username: string) => {
-    const refusal = username.toLowerCase() === user.username.toLowerCase() ? undefined : names.refusal(username)
-    if (refusal) throw fail(refusal)
+  const requireName = async (user: UserRow, username: string) => {
+    if (username.toLowerCase() === user.username.toLowerCase()) return
+    const refusal = (await http.usernames()).refusal(username)
+    if (refusal) throw refusal
   }
 
   const requireAddress = (email: string) => {
@@ -62,7 +61,7 @@ export function users(http: UsersNeeds): Handlers<typeof routes> {
     async editMe({ body: { username, email, password, current_password, code }, caller }) {
       if (caller.bot && (email !== undefined || password !== undefined)) throw fail("people_only")
       const user = await own(http, caller.user_id)
-      if (username !== undefined) requireName(user, username)
+      if (username !== undefined) await requireName(user, username)
       const isMoving = email !== undefined && email !== user.email
       if (isMoving) requireAddress(email)
       if (password !== undefined) {

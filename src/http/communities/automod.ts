@@ -1,5 +1,12 @@
 import { serverActor } from "../../actors/server.ts"
-import type { AutomodRule, AutomodRulePatch, AutomodRuleView, routes } from "../../contract/communities/automod.ts"
+import type { NewRule } from "../../actors/communities/automod.ts"
+import type {
+  AutomodRule,
+  AutomodRuleInput,
+  AutomodRulePatch,
+  AutomodRuleView,
+  routes,
+} from "../../contract/communities/automod.ts"
 import { fail } from "../../contract/core/errors.ts"
 import { success, type Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
@@ -13,7 +20,7 @@ import type { Http } from "../shared/http.ts"
  */
 export const automod = ({ ask, storage }: Http<"automod">): Handlers<typeof routes> => ({
   async listAutomodRules({ params: { server_id }, caller }) {
-    return shown(
+    return shownRules(
       storage,
       server_id,
       await ask(serverActor, server_id, { type: "listAutomodRules", user: caller.user_id }),
@@ -22,33 +29,15 @@ export const automod = ({ ask, storage }: Http<"automod">): Handlers<typeof rout
 
   async createAutomodRule({ params: { server_id }, body, caller: { user_id: user }, reason }) {
     await ask(serverActor, server_id, { type: "requirePermission", user, permission: "server.automod" })
-    const { name, rule_type } = body
-    if (!isRuleType(rule_type)) throw fail("invalid_automod_type")
-    const rule = {
-      name,
-      rule_type,
-      config: checkedConfig(rule_type, body.config),
-      actions: checkedActions(body.actions),
-      applied_roles: body.applied_roles ?? [],
-      exempt_roles: body.exempt_roles ?? [],
-      exempt_channels: body.exempt_channels ?? [],
-      priority: body.priority ?? 0,
-      check_all: body.check_all ?? false,
-      enabled: body.enabled ?? true,
-    }
+    const rule = newRule(body)
     return { ...(await ask(serverActor, server_id, { type: "createAutomodRule", user, reason, rule })), unjudged: null }
   },
 
   async editAutomodRule({ params: { server_id, rule_id }, body, caller: { user_id: user }, reason }) {
     const { rule_type } = await ask(serverActor, server_id, { type: "readAutomodRule", user, rule_id })
-    const { config, actions, ...others } = body
-    const patch = {
-      ...sent(others),
-      ...(config && { config: checkedConfig(rule_type, config) }),
-      ...(actions && { actions: checkedActions(actions) }),
-    }
+    const patch = rulePatch(rule_type, body)
     const edited = await ask(serverActor, server_id, { type: "editAutomodRule", user, reason, rule_id, patch })
-    return (await shown(storage, server_id, [edited]))[0]!
+    return (await shownRules(storage, server_id, [edited]))[0]!
   },
 
   async deleteAutomodRule({ params: { server_id, rule_id }, caller, reason }) {
@@ -67,8 +56,36 @@ export const automod = ({ ask, storage }: Http<"automod">): Handlers<typeof rout
   },
 })
 
+/** A rule as it was sent, with its defaults, looked into. */
+export function newRule(body: AutomodRuleInput): NewRule {
+  const { name, rule_type } = body
+  if (!isRuleType(rule_type)) throw fail("invalid_automod_type")
+  return {
+    name,
+    rule_type,
+    config: checkedConfig(rule_type, body.config),
+    actions: checkedActions(body.actions),
+    applied_roles: body.applied_roles ?? [],
+    exempt_roles: body.exempt_roles ?? [],
+    exempt_channels: body.exempt_channels ?? [],
+    priority: body.priority ?? 0,
+    check_all: body.check_all ?? false,
+    enabled: body.enabled ?? true,
+  }
+}
+
+/** What is to be changed of a rule, looked into. */
+export const rulePatch = (
+  rule_type: AutomodRule["rule_type"],
+  { config, actions, ...others }: AutomodRulePatch,
+): Partial<NewRule> => ({
+  ...sent(others),
+  ...(config && { config: checkedConfig(rule_type, config) }),
+  ...(actions && { actions: checkedActions(actions) }),
+})
+
 /** Rules with what they have not judged. This is read from the violations: a message writes nothing for it. */
-async function shown(
+export async function shownRules(
   storage: Http<"automod">["storage"],
   server: Snowflake,
   rules: readonly AutomodRule[],

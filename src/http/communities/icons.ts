@@ -21,7 +21,7 @@ export const icons = (http: Http<"icons"> & PictureNeeds): Handlers<typeof route
   ): Promise<{ file: FileState; shown: EncodedPicture; server: Server }> {
     const { user } = entry
     await ask(serverActor, server_id, { type: "requirePermission", user, permission: "server.manage" })
-    return withPicture(http, serverFiles(server_id), { bytes, use: "avatar" }, async (file, shown) => ({
+    return withPicture(http, serverFiles(server_id), { bytes, use: "avatar", user_id: user }, async (file, shown) => ({
       file,
       shown,
       server: await ask(serverActor, server_id, { type: "putIcon", ...entry, file }),

@@ -25,7 +25,7 @@ export const stickers = (http: Http<"stickers"> & PictureNeeds): Handlers<typeof
         ask(serverActor, server_id, { type: "createSticker", user, reason, name, tags, picture, file })
       const { bytes } = image
       if (pictureTypeOf(bytes))
-        return withPicture(http, serverFiles(server_id), { bytes, use: "sticker" }, (file, shown) =>
+        return withPicture(http, serverFiles(server_id), { bytes, use: "sticker", user_id: user }, (file, shown) =>
           create(file, stickerFileOf(shown)),
         )
       const lottie = lottieOf(bytes)

@@ -85,7 +85,7 @@ function createKeep(http: AttachmentNeeds) {
       if (kept === undefined) throw unavailable("the upload took too long")
       if (kept !== blob) await deleteUnused(http, [key])
       else if (missing !== undefined) await deleteUnused(http, [uploadFile(missing)])
-      if (isPicture) addLater(hashPicture.at({ hash }, { key: `hash:${hash}` }))
+      if (isPicture) addLater(hashPicture.at({ hash, file, user_id }, { key: `hash:${hash}` }))
       return row
     } catch (error) {
       if (!isStored && isUnanswered(error)) await leaveToSweep(http, key)
@@ -116,8 +116,10 @@ async function* passing(given: StreamedFile, examined: FileExamination, limit: n
   examined.end()
 }
 
-export function createMayReadInAny({ ask }: Pick<Http, "ask">) {
-  async function mayReadIn(channel: Snowflake, user: Snowflake): Promise<boolean> {
+/** Whether a user may read in a channel. */
+export const createMayReadIn =
+  ({ ask }: Pick<Http, "ask">) =>
+  async (channel: Snowflake, user: Snowflake): Promise<boolean> => {
     try {
       await ask(channelActor, channel, { type: "requireRead", user })
       return true
@@ -126,6 +128,9 @@ export function createMayReadInAny({ ask }: Pick<Http, "ask">) {
       throw error
     }
   }
+
+export function createMayReadInAny(http: Pick<Http, "ask">) {
+  const mayReadIn = createMayReadIn(http)
 
   /** Whether a user may read in any of these channels. */
   return async function mayReadInAny(channels: readonly Snowflake[], user: Snowflake): Promise<boolean> {
@@ -190,17 +195,18 @@ export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
       }
     },
 
-    async getAttachment({ params: { filename }, query, caller, range, ifRange }) {
+    async getAttachment({ params: { filename }, query, caller, operator, range, ifRange }) {
       const thumbnail = thumbnailOf(filename)
       const file = thumbnail?.file ?? filename
       if (!isUploadName(file)) throw fail("invalid_filename")
       const found = (await storage.uploads.find([file])).get(file)
-      if (!found || found.is_withheld) throw fail("file_not_found")
+      if (!found || (found.is_withheld && !operator)) throw fail("file_not_found")
       // A file that was never shown is its uploader's for a while; one that no message shows any
       // longer is about to be deleted. A link checks no access to a message, so there has to be a
-      // message.
+      // message. Operators see whatever is stored.
       const isKept = found.keep_until === null || found.keep_until > secondsAt(clock())
-      if ((caller === undefined || !isKept) && !(await storage.uploads.isShown(file))) throw fail("file_not_found")
+      if (!operator && (caller === undefined || !isKept) && !(await storage.uploads.isShown(file)))
+        throw fail("file_not_found")
       if (caller && !(await mayRead(found, caller.user_id))) throw fail("file_access_denied")
       if (thumbnail) return thumbnailContent(http, thumbnail)
 
@@ -212,7 +218,8 @@ export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
       const isSaved = query.download === true || !isShown(found.content_type)
       const contentType = servedType(found.content_type)
       const disposition = contentDisposition(isSaved ? "attachment" : "inline", found.filename)
-      const cacheControl = "private, max-age=3600"
+      // Each time that an operator looks is recorded.
+      const cacheControl = operator ? "no-store" : "private, max-age=3600"
       return {
         contentType,
         ...(part && { status: 206 }),

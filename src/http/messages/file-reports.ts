@@ -1,13 +1,13 @@
 import { userActor } from "../../actors/user.ts"
 import { fail } from "../../contract/core/errors.ts"
-import { limits, type routes } from "../../contract/messages/file-reports.ts"
+import { limits, reportSubmitted, type routes } from "../../contract/messages/file-reports.ts"
 import { secondsAt } from "../../std/clock.ts"
 import { createMayReadInAny, maxChannelsTried } from "./attachments.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http, Policy } from "../shared/http.ts"
 
 /** Nobody knows when somebody reviews them. */
-const retryAfterSeconds = 3_600
+export const reportRetryAfterSeconds = 3_600
 
 type FileReportNeeds = Http<"uploads" | "fileBlocks"> & Policy<{ readonly reports_to_block_file: number }>
 
@@ -26,9 +26,9 @@ export const fileReports = (http: FileReportNeeds): Handlers<typeof routes> => {
     async reportFile({ body, caller: { user_id } }) {
       const { hash_value, phash_value = null, details = null, uploader_id = null, message_id = null } = body
       if ((await storage.fileBlocks.pendingReportsOf(user_id)) >= limits.pendingFileReports)
-        throw fail("report_limit", { retry_after: retryAfterSeconds })
+        throw fail("report_limit", { retry_after: reportRetryAfterSeconds })
       const channels = await storage.uploads.channelsShowingHash(hash_value, user_id, maxChannelsTried)
-      const { report_id } = await ask(userActor, user_id, {
+      const made = await ask(userActor, user_id, {
         type: "reportFile",
         hash_value,
         phash_value,
@@ -42,7 +42,9 @@ export const fileReports = (http: FileReportNeeds): Handlers<typeof routes> => {
       })
       const reports = policy.reports_to_block_file
       if (reports > 0) await storage.fileBlocks.blockReported(hash_value, reports, secondsAt(clock()))
-      return { success: true, report_id, message: "Report submitted successfully" }
+      // One that was there before has kept its id.
+      const report_id = (await storage.fileBlocks.latestReport(user_id, hash_value)) ?? made.report_id
+      return { success: true, report_id, message: reportSubmitted }
     },
   }
 }

@@ -1,4 +1,4 @@
-import { blocked, type Classified, type Held } from "../../actors/messages/automod-judging.ts"
+import { blocked, type Held, type Moderated } from "../../actors/messages/automod-judging.ts"
 import { channelActor } from "../../actors/channel.ts"
 import type { CreatedMessage, SentBefore, SentText } from "../../actors/messages/messages.ts"
 import type { Actor } from "../../domain/accounts/accounts.ts"
@@ -11,19 +11,25 @@ import { actorOf, Encoded, type Handlers } from "../server/handlers.ts"
 import { messageObject, newMessage } from "../../domain/messages/messages.ts"
 import { History } from "../../views/history.ts"
 import { seenBy } from "../../views/message-views.ts"
-import type { Http, Uses } from "../shared/http.ts"
-import type { Classifiers } from "../../integrations/classifiers.ts"
+import type { Http } from "../shared/http.ts"
+import type { Moderation } from "../../domain/service/server-status.ts"
 import type { ViewSources } from "../../views/sources.ts"
 
-type MessagesNeeds = Http<"messages" | "uploads"> &
-  Uses<{ readonly classifiers: Classifiers }> & { readonly views: ViewSources }
+/** What operators have set of auto-moderation by now. */
+export interface ModerationSource {
+  readonly moderation: () => Moderation
+}
+type MessagesNeeds = Http<"messages" | "uploads"> & {
+  readonly views: ViewSources
+  readonly service: ModerationSource
+}
 
 export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
   const {
     ask,
     storage,
     views,
-    integrations: { classifiers },
+    service: { moderation },
   } = http
   const history = new History(views)
 
@@ -44,7 +50,7 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
   return {
     async createMessage({ params, body, caller, idempotencyKey }) {
       const attachments = body.attachments && (await ownUploads(http, caller.user_id, body.attachments))
-      const sent = await judged<CreatedMessage | SentText | SentBefore>(classifiers, ({ classifiers, scores }) =>
+      const sent = await judged<CreatedMessage | SentText | SentBefore>(moderation(), ({ classifiers, moderation }) =>
         ask(channelActor, params.channel_id, {
           type: "createMessage",
           author: actorOf(caller),
@@ -57,7 +63,7 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
           takesText: true,
           takesName: true,
           classifiers,
-          scores,
+          moderation,
         }),
       )
       if ("text" in sent) return new Encoded<Message>(sent.text)
@@ -86,13 +92,13 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
     },
 
     async editMessage({ params, body, caller }) {
-      const edited = await judged<Message>(classifiers, classified =>
+      const edited = await judged<Message>(moderation(), moderated =>
         ask(channelActor, params.channel_id, {
           type: "editMessage",
           author: actorOf(caller),
           message_id: params.message_id,
           content: body.content,
-          ...classified,
+          ...moderated,
         }),
       )
       // No turn says who has received and read it, nor what the reader has voted for and reacted
@@ -122,26 +128,18 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
   }
 }
 
-/**
- * The message, or the poll, that a channel makes of a text, or the refusal of its auto-moderation.
- * Where a rule needs a classifier's scores, they are fetched here and the channel is asked again: a
- * turn waits for nothing.
- */
+/** The message, or the poll, that a channel makes of a text, or the refusal of its auto-moderation. */
 export async function judged<T extends object>(
-  { backends, scores }: Classifiers,
-  send: (classified: Classified) => Promise<T | Held>,
+  moderation: Moderation,
+  send: (moderated: Moderated) => Promise<T | Held>,
 ): Promise<T> {
-  const first = await send({ classifiers: backends })
-  // Classifiers are asked once: the rules may have changed in between.
-  const answer = isUnasked(first)
-    ? await send({ classifiers: [], scores: await scores(first.unasked, first.content, first) })
-    : first
+  const isUsual = !moderation.isOff && moderation.backends.length === 0
+  const answer = await send(isUsual ? usual : { ...usual, moderation })
   if (isRefused(answer)) throw blocked(answer.refused)
-  if (isUnasked(answer)) throw new Error("asked for scores that it cannot have")
   return answer
 }
 
-type Refused = Extract<Held, { refused: unknown }>
-type Unasked = Extract<Held, { unasked: unknown }>
-const isRefused = (answer: object): answer is Refused => "refused" in answer
-const isUnasked = (answer: object): answer is Unasked => "unasked" in answer
+/** An owner of the version before is told that it can ask no classifier: it would have its asker do so. */
+const usual: Moderated = { classifiers: [] }
+
+const isRefused = (answer: object): answer is Held => "refused" in answer

@@ -4,16 +4,15 @@ import { fail, Failure, type ErrorCode } from "../../contract/core/errors.ts"
 import { success, type Snowflake } from "../../contract/core/fields.ts"
 import type { Poll, routes } from "../../contract/messages/polls.ts"
 import { actorOf, type Handlers } from "../server/handlers.ts"
-import { judged } from "./messages.ts"
-import type { Http, Uses } from "../shared/http.ts"
-import type { Classifiers } from "../../integrations/classifiers.ts"
+import { judged, type ModerationSource } from "./messages.ts"
+import type { Http } from "../shared/http.ts"
 
 /** A poll is found by its row, which names its channel; what counts is decided there. */
 export function polls({
   ask,
   storage,
-  integrations: { classifiers },
-}: Http<"polls"> & Uses<{ readonly classifiers: Classifiers }>): Handlers<typeof routes> {
+  service: { moderation },
+}: Http<"polls"> & { readonly service: ModerationSource }): Handlers<typeof routes> {
   /** A channel that is not there, or is no longer, has nothing in it. */
   async function askIn<K extends keyof ChannelCommands>(
     channel: Snowflake,
@@ -44,13 +43,13 @@ export function polls({
     async createPoll({ body: { message_id, ...poll }, caller }) {
       const channel = await storage.polls.channelOf(caller.user_id, message_id)
       if (channel === undefined) throw fail("message_not_found")
-      return judged<Poll>(classifiers, classified =>
+      return judged<Poll>(moderation(), moderated =>
         askIn(channel, "message_not_found", {
           type: "createPoll",
           author: actorOf(caller),
           message_id,
           poll,
-          ...classified,
+          ...moderated,
         }),
       )
     },

@@ -2,13 +2,13 @@ import type { Admission, Admitted, Caller, RouteBucket } from "../../cluster/adm
 import { isSameClient, clientFingerprint, type Tokens } from "../../cluster/tokens.ts"
 import { errors, fail, type ErrorCode, type Failure } from "../../contract/core/errors.ts"
 import type { Route } from "../../contract/core/registry.ts"
-import type { AccessTokens } from "../../domain/service/access-tokens.ts"
+import type { PlacedUse } from "../../domain/service/access-uses.ts"
 import { barTo, isAdministrator } from "../../domain/accounts/accounts.ts"
 import type { Address } from "../../domain/core/client-address.ts"
 import { secondsAt } from "../../std/clock.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
-import { createAccessGate } from "./access-gate.ts"
+import { createAccessGate, type AccessGateOptions } from "./access-gate.ts"
 import type { Exchange } from "./exchange.ts"
 import { waitMessage } from "./failures.ts"
 import { rateLimitHeaders } from "./rate-limit-headers.ts"
@@ -27,8 +27,8 @@ export interface AccessOptions {
   readonly tokens: Pick<Tokens, "present" | "find">
   /** A token is good only for the client that signed in with it. */
   readonly tokenBinding: boolean
-  /** What applications present, where an operator asks for that. */
-  readonly accessTokens: () => AccessTokens
+  /** What applications present, where an operator asks for that, and who hears of each use. */
+  readonly gate: Pick<AccessGateOptions, "accessTokens" | "noteUse">
   readonly blocked: BlockedAddresses
   /** `RATE_LIMITS=on`: requests count for addresses, too. */
   readonly isLimiting: boolean
@@ -49,6 +49,10 @@ export interface AccessOptions {
   readonly noteSessionUse: (caller: Caller) => void
 }
 
+/** As the use of an access token names it; nulls: none. */
+export type GatedRoute = Pick<PlacedUse, "method" | "path">
+const noRoute: GatedRoute = { method: null, path: null }
+
 interface Surroundings {
   readonly log: Log
   readonly metrics: Pick<Metrics, "http">
@@ -58,8 +62,8 @@ interface Surroundings {
 
 /** Lets requests in, or throws their refusal. */
 export function createAccess(options: AccessOptions, { log, metrics, clock }: Surroundings) {
-  const { admission, tokens, accessTokens } = options
-  const gate = createAccessGate({ accessTokens, clock, log })
+  const { admission, tokens } = options
+  const gate = createAccessGate({ ...options.gate, clock, log })
 
   const fingerprintOf = (exchange: Exchange): string | undefined =>
     options.tokenBinding ? clientFingerprint(exchange.client.text, exchange.userAgent) : undefined
@@ -139,8 +143,8 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
      * A request without the access token that this server asks for is refused, and counts against
      * its address.
      */
-    async requireAccessToken(exchange: Exchange): Promise<void> {
-      const refusal = gate.refusalOf(exchange.accessToken, exchange.client.address)
+    async requireAccessToken(exchange: Exchange, route: GatedRoute = noRoute): Promise<void> {
+      const refusal = gate.refusalOf(exchange, route)
       if (refusal === undefined) return
       await admit(exchange)
       throw fail(refusal)
@@ -151,10 +155,10 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
       route.auth === "signed" && options.isSignedLink(file!, new URLSearchParams(queryText)),
 
     /**
-     * A signed link is good whatever token comes with it. With a good token the request counts for
-     * its user, not for the address.
+     * Where nobody has to say who they are, a request is let in whatever token comes with it. With a
+     * good token it counts for its user, not for the address.
      */
-    async tokenBesideLink(exchange: Exchange, route: Route): Promise<string | undefined> {
+    async goodToken(exchange: Exchange, route: Route): Promise<string | undefined> {
       const token = tokenIn(exchange, route)
       if (typeof token !== "string") return undefined
       const presented = tokens.present(token)

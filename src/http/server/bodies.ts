@@ -4,6 +4,7 @@ import { ByteBudget } from "../../std/byte-budget.ts"
 import { OnePerTurn } from "../../std/one-per-turn.ts"
 import type { Exchange } from "./exchange.ts"
 import { FormStream, maxBytesBesideFile } from "./form-stream.ts"
+import { Inflow } from "./inflow.ts"
 import { fileTooLarge, readForm, sizeMessage } from "./multipart.ts"
 import type { PreparedRoute } from "./prepared-route.ts"
 import type { RequestBody } from "./request-body.ts"
@@ -18,12 +19,13 @@ export interface BodyLimits {
     readonly maxValues: number
     readonly timeoutMs: number
   }
-  /** Forms with files: of all that are under way, of one caller, and for a whole one. */
+  /** Forms with files: of all that are under way, of one caller, and for a whole one, and then for its answer. */
   readonly uploads: { readonly maxBytes: number; readonly maxBytesPerUser: number; readonly timeoutMs: number }
   /** Files that are read while they arrive. */
   readonly streams: {
-    /** What all of them hold of memory. */
+    /** What all of them hold of memory before anybody reads them, and what they pass through then. */
     readonly maxBytes: number
+    readonly bufferBytes: number
     readonly maxConcurrent: number
     readonly maxPerUser: number
     /**
@@ -47,8 +49,10 @@ type Content = string | Buffer | undefined
 export function createBodies(limits: BodyLimits) {
   const { uploads, streams, answerTimeoutMs } = limits
   const idleTimeoutMs = Math.min(limits.body.timeoutMs, maxBodyTimeoutMs)
+  const fileTimeoutMs = Math.max(uploads.timeoutMs, answerTimeoutMs)
   const uploadBudget = new ByteBudget(uploads.maxBytes, uploads.maxBytesPerUser)
   const streamBudget = new ByteBudget(streams.maxBytes, uploads.maxBytesPerUser)
+  const inflow = new Inflow(streams.bufferBytes)
   const streamSlots = new ByteBudget(streams.maxConcurrent, streams.maxPerUser)
 
   /** To look at a large body takes milliseconds, and a user may send sixty at once. */
@@ -85,6 +89,7 @@ export function createBodies(limits: BodyLimits) {
       minBytesPerSecond: streams.minBytesPerSecond,
       idleTimeoutMs,
       budget: streamBudget,
+      inflow,
       slots: streamSlots,
     }
   }
@@ -94,12 +99,17 @@ export function createBodies(limits: BodyLimits) {
   }
 
   /** The time that a body takes to arrive has a limit of its own. */
-  async function awaited<Content>(exchange: Exchange, body: RequestBody, content: Promise<Content>): Promise<Content> {
-    if (!body.settled) exchange.dueAt = Infinity
+  async function awaited<Content>(
+    exchange: Exchange,
+    body: RequestBody,
+    content: Promise<Content>,
+    timeoutMs = answerTimeoutMs,
+  ): Promise<Content> {
+    if (!body.settled || timeoutMs > answerTimeoutMs) exchange.dueAt = Infinity
     try {
       return await content
     } finally {
-      if (exchange.dueAt === Infinity) exchange.dueAt = performance.now() + answerTimeoutMs
+      if (exchange.dueAt === Infinity) exchange.dueAt = performance.now() + timeoutMs
     }
   }
 
@@ -140,7 +150,8 @@ export function createBodies(limits: BodyLimits) {
      * Before it is looked at by `valueOf`, the caller looks whether the client is still there.
      */
     contentOf({ route }: PreparedRoute, exchange: Exchange, body: RequestBody): Content | Promise<Content> {
-      if (route.form) return awaited(exchange, body, body.bytes())
+      // What is done to a file may take longer than other answers.
+      if (route.form) return awaited(exchange, body, body.bytes(), route.form.file ? fileTimeoutMs : answerTimeoutMs)
       const text = textOf(exchange, body)
       return text instanceof Promise ? text.then(ofAnySize) : ofAnySize(text)
     },

@@ -203,10 +203,10 @@ export class Exchange {
     res.cork(() => {
       if (status !== 200) res.writeStatus(statusLines.get(status) ?? String(status))
       this.#writeHeaders(contentType)
-      if (status === 304 || this.isHead) {
+      if (status === 204 || status === 304 || this.isHead) {
         // `endWithoutBody(length)` would leave the connection waiting for a body, so the length is
         // a header here.
-        if (status !== 304) res.writeHeader("Content-Length", String(length))
+        if (this.isHead && status !== 304) res.writeHeader("Content-Length", String(length))
         if (close) res.writeHeader("Connection", "close")
         res.endWithoutBody()
       } else res.end(content, close)
@@ -295,13 +295,13 @@ export class Exchange {
    * Content that is read while it is sent: the next piece when the connection has taken the one
    * before. Resolves once all is sent, or never will be; rejects when a piece cannot be read, and
    * ends the connection, since its length is told already.
-   * @param sent is told how much that is
+   * @param sent is told how much that is; `turns`: as of `replyLong`
    */
   async replyPieces(
     status: number,
     contentType: string,
     { size, read }: { size: number; read: (from: number, length: number) => Promise<Uint8Array> },
-    sent: (bytes: number) => void,
+    { sent, turns }: { sent: (bytes: number) => void; turns: TurnBudget },
   ): Promise<void> {
     if (this.#over) return
     this.#over = true
@@ -331,6 +331,7 @@ export class Exchange {
         if (!this.#isFinished) res.close()
         throw error
       }
+      await turns.turn(next.length)
       if (this.#isFinished) return
       at += piece.length
       piece = next

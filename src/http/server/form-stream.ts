@@ -79,10 +79,18 @@ export class FormStream {
         if (last.length > 0) yield last
         return
       }
-      const surely = this.#rest.length - delimiter.length + 1
+      const surely = this.#rest.length - this.#begun()
       if (surely > 0) yield this.#take(surely)
       await this.#more()
     }
+  }
+
+  /** How many of the last bytes may be the beginning of a delimiter, whose only CR is its first byte. */
+  #begun(): number {
+    const at = this.#rest.lastIndexOf(0x0d)
+    const begun = this.#rest.length - at
+    if (at < 0 || begun >= this.#delimiter.length) return 0
+    return this.#rest.subarray(at).equals(this.#delimiter.subarray(0, begun)) ? begun : 0
   }
 
   async #pass(): Promise<void> {
@@ -129,8 +137,10 @@ export class FormStream {
   }
 
   async #more(): Promise<void> {
+    // The piece before is used again as soon as the next one is asked for. Little of it is left.
+    const rest = Buffer.from(this.#rest)
     const piece = await this.#body.next()
     if (!piece) throw malformed()
-    this.#rest = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece])
+    this.#rest = rest.length === 0 ? piece : Buffer.concat([rest, piece])
   }
 }

@@ -38,10 +38,10 @@ export interface Call<R extends Route = Route> {
 }
 /** It is looked up where somebody may sign in, and of operators. */
 type AddressOf<A extends Auth> = A extends "public" | "operator" ? string : undefined
-/** Undefined: the link was signed, or an operator calls. */
+/** Undefined: nobody had to say who they are, or an operator calls. */
 type CallerOf<A extends Auth> = A extends "public" | "operator"
   ? undefined
-  : A extends "signed" | "administrator"
+  : A extends "signed" | "optional" | "administrator"
     ? Caller | undefined
     : Caller
 type OperatorOf<A extends Auth> = A extends "operator"

@@ -9,6 +9,7 @@ import { cut, keptInput, trailText, type TrailNote } from "../../domain/operator
 import type { Log } from "../../observability/log.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { Exchange } from "./exchange.ts"
+import { setNewest } from "../../std/bounded-map.ts"
 import { toFailure } from "./failures.ts"
 import type { Call } from "./handlers.ts"
 import { apiRoot, type PreparedRoute } from "./prepared-route.ts"
@@ -33,6 +34,10 @@ interface Surroundings {
 }
 
 const cutTarget = (target: string | undefined) => (target === undefined ? undefined : cut(target))
+
+/** Milliseconds for which a session is remembered, and how many are. */
+const knownMs = 60_000
+const maxKnown = 1_000
 
 /** What is recorded of what came, before anything is done. */
 function inputOf(trail: Trail, { operator, params, query, body }: Call) {
@@ -61,6 +66,8 @@ export class OperatorArea {
   readonly #hosts: HostRules
   readonly #storage: OperatorAreaOptions["storage"]
   readonly #log: Log
+  /** Until when, on the clock of `performance.now`. */
+  readonly #known = new Map<string, number>()
 
   constructor({ rules, storage }: OperatorAreaOptions, surroundings: Surroundings) {
     this.isEnabled = rules.admin_ui_enabled
@@ -106,12 +113,26 @@ export class OperatorArea {
    * undefined: this is no call of an operator.
    */
   sessionIn({ authorization, repeatedAuthorization }: Exchange, { auth }: Route): string | null | undefined {
-    if (auth === "public" || auth === "user" || auth === "person") return undefined
+    if (auth === "public" || auth === "optional" || auth === "user" || auth === "person") return undefined
     if (auth !== "operator" && !this.isEnabled) return undefined
     const token =
       authorization?.startsWith("Bearer ") && !repeatedAuthorization ? authorization.slice("Bearer ".length) : undefined
     if (auth === "operator") return token === undefined || token === "" ? null : hash("sha256", token, "hex")
     return token !== undefined && operatorTokenShape.test(token) ? hash("sha256", token, "hex") : undefined
+  }
+
+  /**
+   * Whether this session was good a moment ago: its calls take nothing from the limits of an
+   * address, which are for those who are not known. That it is good still is looked at all the same.
+   */
+  isKnown(session: string | null | undefined, { startedAt }: Exchange): boolean {
+    return typeof session === "string" && (this.#known.get(session) ?? 0) > startedAt
+  }
+
+  /** What comes with a call of the area that needs no session. */
+  tokenBeside({ authorization }: Exchange, { mount, auth }: Route): string | undefined {
+    const isOpen = mount === "operators" && auth === "public"
+    return isOpen && authorization?.startsWith("Bearer ") ? authorization.slice("Bearer ".length) : undefined
   }
 
   /** @param session what `sessionIn` said */
@@ -120,6 +141,7 @@ export class OperatorArea {
     if (auth !== "operator") this.requireAddress(exchange)
     const address = exchange.client.text
     const found = await this.#storage.operators.findSession(session)
+    if (found && auth === "operator") setNewest(this.#known, session, exchange.startedAt + knownMs, maxKnown)
     if (found) return { id: found.operator_id, name: found.name, address, session }
     if (auth === "operator") throw fail("operator_session_ended")
     throw fail("invalid_token", auth === "administrator" ? { message: errors.administrator_only.message } : {})
@@ -155,7 +177,8 @@ export class OperatorArea {
       throw error
     } finally {
       const { operator, target } = call.trail
-      if (operator || target !== undefined) {
+      // Somebody who is refused again and again does not fill the trail: what led to it is there.
+      if (failure?.code !== "operator_locked" && (operator || target !== undefined)) {
         const entry = { operator, action, target: cutTarget(target), input: "{}", address: call.address! }
         const id = await this.#storage.operatorTrail.begin(entry)
         await this.#end(id, failure ? errors[failure.code].status : 200, failure, call.trail)

@@ -3,7 +3,7 @@ import { fail } from "../../contract/core/errors.ts"
 import type { Method } from "../../contract/core/registry.ts"
 import { pages, type PageName, type PageRoute } from "../../contract/pages.ts"
 import { isUncounted } from "../../domain/core/rate-limits.ts"
-import type { Metrics } from "../../observability/metrics.ts"
+import type { Metrics, RouteMetrics } from "../../observability/metrics.ts"
 import type { Page, Pages, PageSource } from "../../web/pages.ts"
 import type { Access } from "./access.ts"
 import { json, type Exchange } from "./exchange.ts"
@@ -29,6 +29,7 @@ interface PageServingOptions {
   readonly replies: ReturnType<typeof createReplies>
   readonly limits: { readonly requestsPerMinute: number }
   readonly metrics: Pick<Metrics, "http">
+  readonly observed: RouteMetrics
 }
 
 const headersOf = (page: Page, coding: string | undefined, etag: string): Record<string, string> => ({
@@ -39,9 +40,9 @@ const headersOf = (page: Page, coding: string | undefined, etag: string): Record
 })
 
 /** Serves the pages, and the paths of the operator area that lead to them. */
-export function createPageServing({ access, area, exchanges, replies, limits, metrics }: PageServingOptions) {
+export function createPageServing(options: PageServingOptions) {
+  const { access, area, exchanges, replies, limits, metrics, observed } = options
   const count = createPageRequests(limits.requestsPerMinute, metrics.http.refused.of("pages"))
-  const observed = metrics.http.route("GET", "pages")
 
   async function answer(find: PageSource, { mount }: PageRoute, exchange: Exchange): Promise<void> {
     if (mount === "operators") area.requireAddress(exchange)

@@ -18,6 +18,8 @@ export interface PreparedRoute {
   /** How many of them uWebSockets.js gives. */
   readonly takenParameters: number
   readonly isCounted: boolean
+  /** As the use of an access token names it. */
+  readonly gated: { readonly method: string; readonly path: string }
   /** It is not answered during maintenance. */
   readonly waitsForMaintenance: boolean
   /** It waits while it is not known what PostgreSQL has: what only operators see does not. */
@@ -44,6 +46,10 @@ export const prepareRoute = (
     parameters,
     takenParameters: parameters.length - (route.takesRest ? 1 : 0),
     isCounted: route.limit !== "none",
+    gated: {
+      method: route.method,
+      path: (route.mount === "root" ? "" : apiRoot) + route.path.replaceAll(/:(\w+)/g, "{$1}"),
+    },
     waitsForMaintenance: !openInMaintenance.has(route),
     isRecorded: route.trail !== undefined || (route.mount === "operators" && route.method !== "GET"),
     isHeld: !openInMaintenance.has(route) || (route.auth !== "public" && route.method !== "GET"),
@@ -62,23 +68,28 @@ export function patternsOf(route: Route, area: AreaPath): string[] {
   return mounted.flatMap(mount => paths.map(path => mount + path))
 }
 
-/** A path that is declared with the area's usual root, at both of its roots. */
+/** A path that is declared with the area's usual root, as it is below another. */
+const below = (area: string, path: string): string => area + path.slice(operatorsRoot.length)
+
+/** The same, at both of the area's roots. */
 const inArea = (path: string, area: AreaPath): string[] =>
-  area === undefined ? [] : [apiRoot + area, area].map(root => root + path.slice(operatorsRoot.length))
+  area === undefined ? [] : [apiRoot, ""].map(root => root + below(area, path))
 
 /** What takes tokens of users, too, is where they look for it whether or not there is an area. */
-const patternsInArea = ({ path, auth }: Route, area: AreaPath): string[] => [
-  ...new Set([...(auth === "administrator" ? [apiRoot + path] : []), ...inArea(path, area)]),
-]
+function patternsInArea({ path: declared, auth, takesRest }: Route, area: AreaPath): string[] {
+  const path = takesRest ? declared.replace(/:\w+$/, "*") : declared
+  return [...new Set([...(auth === "administrator" ? [apiRoot + path] : []), ...inArea(path, area)])]
+}
 
 export function patternsOfPage({ path, mount }: PageRoute, area: AreaPath): string[] {
   if (mount === "operators") return inArea(path, area)
   return mount === "both" ? [path, apiRoot + path] : [path]
 }
 
-/** The part of a path that stands in the place of a template's last parameter. */
-export function restOf(url: string, template: string): string {
+/** The part of a path that stands in the place of the last parameter of a route's. */
+export function restOf(url: string, { path: declared, mount }: Pick<Route, "path" | "mount">, area: AreaPath): string {
   const path = url.startsWith(`${apiRoot}/`) ? url.slice(apiRoot.length) : url
+  const template = mount === "operators" && area !== undefined ? below(area, declared) : declared
   return path
     .split("/")
     .slice(template.split("/").length - 1)

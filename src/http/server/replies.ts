@@ -132,7 +132,10 @@ export function createReplies({ downloads, streams }: DownloadLimits, log: Log, 
         try {
           exchange.addHeaders(content.headers ?? {})
           const pieces = { size, read: file.read }
-          await exchange.replyPieces(content.status ?? 200, content.contentType, pieces, paced(exchange))
+          await exchange.replyPieces(content.status ?? 200, content.contentType, pieces, {
+            sent: paced(exchange),
+            turns,
+          })
         } finally {
           await file.close()
         }

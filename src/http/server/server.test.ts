@@ -24,7 +24,10 @@ import type { Blobs } from "../../storage/core/blobs.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { UserRow } from "../../storage/accounts/users.ts"
 import type { ViewSources } from "../../views/sources.ts"
+import { createUsernameRules } from "../accounts/username-rules.ts"
 import { createRestServer } from "../rest-server.ts"
+import { Timings } from "../service/timings.ts"
+import { systemClock } from "../../std/system-clock.ts"
 import type { HttpServer } from "./server.ts"
 import { createHashing } from "../../integrations/password-hashing.ts"
 import { createSecrets } from "../../integrations/secrets.ts"
@@ -115,8 +118,26 @@ const played: Record<string, object> = {
   },
   icons: { shown: async () => undefined },
   operators: {
+    find: async () => undefined,
+    findByName: async () => undefined,
+    lockedFor: async () => 0,
+    countFailure: async () => true,
+    tryChallenge: async () => false,
+    endSession: async () => undefined,
     findSession: async (digest: string) =>
       digest === hashSecret(operatorToken) ? { operator_id: "1", name: "op" } : undefined,
+  },
+  operatorOverview: {
+    connections: async () => ({ active: 1, idle: 1, total: 2, most: 100, version: "18" }),
+    oldConnections: async () => [],
+    size: async () => 1,
+    ticketCounts: async () => ({ open: 0, in_progress: 0, resolved: 0, closed: 0, total: 0 }),
+    userCounts: async () => ({ active_users: 0, total_users: 0, scheduled_deletions: 0 }),
+    waits: () => ({ total: 0, waits: 0, waitedSeconds: 0, longestSeconds: 0 }),
+  },
+  serverStatus: {
+    look: async () => ({ state: "running", message: null, estimated_downtime_seconds: null, restart_at: null }),
+    setState: async () => {},
   },
   operatorTrail: { begin: async () => "1", end: async () => {}, page: async () => [] },
   uploadSessions: {
@@ -147,7 +168,8 @@ const policy = {
   server_name: "Starling", login_failures_allowed: 5, login_lockout_minutes: 15, two_factor_challenge_seconds: 300, alpha_registration: false,
   email_verification_required: false, mails_per_hour: 3, session_lifetime_hours: 168, token_binding: false, sessions_per_user: 10, min_client_version: "a.1.0-40", voice_enabled: true, search_enabled: true, search_languages: ["english"], cors_allowed_origins: ["https://chat.example"],
   admin_ui_enabled: true, admin_ui_path: "/admin", admin_ui_host_restriction: true, admin_ui_allowed_hosts: ["localhost"],
-  account_deletion_days: 30, export_interval_hours: 24, reports_to_block_file: 5,
+  admin_ui_require_otp: true, admin_ui_max_attempts: 5, admin_ui_window_seconds: 300, admin_ui_lockout_seconds: 900,
+  account_deletion_days: 30, export_interval_hours: 24, reports_to_block_file: 5, feedback_enabled: true, telemetry_enabled: true,
   oauth_redirect_uris: [], oauth_google_issuer: "", oauth_microsoft_issuer: "", oauth_gitlab_issuer: "",
   oauth_github_authorize_url: "", oauth_github_token_url: "", oauth_github_api_url: "",
 } as const // prettier-ignore
@@ -157,6 +179,19 @@ let listening: uWS.us_listen_socket
 let port = 0
 let token = ""
 let limited = { port: 0, socket: undefined as unknown as uWS.us_listen_socket }
+
+const busy = () => Promise.reject(unavailable("there are no threads"))
+const settings = async () => ({ enabled: true, ai: {} })
+/** What operators use of auto-moderation. */
+const moderating = {
+  texts: { find: busy, measure: busy },
+  classifiers: { ask: async () => "failed" as const },
+  classifierSettings: {
+    shown: settings,
+    change: settings,
+    inForce: async () => ({ isOff: false, classifiers: {}, trusted: new Set<never>(), version: 0 }),
+  },
+}
 
 async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) {
   const tokens = createTokens({ redis, keys, load: async id => sessions.get(id), clock: Date.now })
@@ -175,19 +210,37 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
         blobs,
         pictures: { encode: () => Promise.reject(unavailable("there is no job worker")) },
         budgets: { spend: async () => {} },
+        logFiles: { list: async () => [], page: () => Promise.reject(fail("log_file_not_found")) },
         iceServers: () => [],
         hashing: createHashing({ memoryKib: 1_024, passes: 1, maxConcurrent: 1, timeoutMs: 3_000 }),
         secrets: createSecrets("ab".repeat(32)),
-        classifiers: { backends: [], scores: async () => ({}) },
+        ...moderating,
       },
+      usernames: createUsernameRules(policy, { version: async () => 0, list: async () => [] }),
       service: {
+        lookEveryMs: 1,
+        noteAccessUse: () => {},
         accessTokens: () => new AccessTokens([]),
         health: { ready: async () => ({ ok: ready, checks: { redis: ready ? "ok" : "connect ECONNREFUSED 10.1.2.3" } }) },
         status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
         publicUrl: "https://chat.example",
         hasDocs: true,
+        moderation: () => ({ isOff: false, backends: [] }),
+      },
+      figures: {
+        spans: async () => [],
+        processes: async () => [],
+        redis: () => Promise.reject(unavailable("redis")),
+        disk: async () => ({ free_bytes: null, total_bytes: null, percent: null }),
+        jobs: () => Promise.reject(unavailable("redis")),
+        lookAtState: async () => {},
+        system: async () => null,
       },
       views: { ask, storage, linkTo, delivered, clock: Date.now, searchReach: clusterConfig.search },
+      telemetry: {
+        timings: new Timings({ ...clusterConfig.telemetry, storage: { telemetry: { add: async () => {} } }, routes: [], writer: "test", isEnabled: false, clock: systemClock, log: silentLog, metrics }),
+        noteCspReport: () => {},
+      },
     },
     {
       access: {
@@ -200,7 +253,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
       limits: {
         body: { maxBytes: 4096, maxDepth: 32, maxValues: 1_000, timeoutMs: 300 },
         uploads: { maxBytes: 4_194_304, maxBytesPerUser: 4_194_304, timeoutMs: 1_000 },
-        streams: { maxBytes: 4_194_304, maxConcurrent: 10, maxPerUser: 3, minBytesPerSecond: 32_768 },
+        streams: { maxBytes: 4_194_304, bufferBytes: 4_194_304, maxConcurrent: 10, maxPerUser: 3, minBytesPerSecond: 32_768 },
         downloads: { maxBytes: 20_000_000, maxBytesPerAddress: 20_000_000, timeoutMs: 1_000 },
         pages: { requestsPerMinute: enabled ? 5 : Infinity },
         connections: { requestsPerAddress: 20 },
@@ -826,7 +879,7 @@ test("limits: headers on what is let in, the union body on what is not", async (
 
 test("every route of the contract answers something documented to nonsense", async () => {
   token = signIn({ permissions: ["administrator"] })
-  const documented = new Set([200, 400, 401, 404, 405, 413, 422, 426])
+  const documented = new Set([200, 204, 400, 401, 404, 405, 413, 422, 426])
   for (const route of Object.values(routes)) {
     const path =
       (["api", "operators"].includes(route.mount) ? "/api/v1" : "") + route.path.replace(/:[a-z_]+/g, "%F0%9F%98%80")

@@ -1,13 +1,14 @@
 import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
 import { routes } from "../../contract/contract.ts"
 import type { Content, Route } from "../../contract/core/registry.ts"
+import { endpointOf, otherEndpoint, type Endpoint } from "../../domain/service/endpoints.ts"
 import type { Log } from "../../observability/log.ts"
-import type { Metrics } from "../../observability/metrics.ts"
+import type { Metrics, RouteMetrics } from "../../observability/metrics.ts"
 import type { Pages } from "../../web/pages.ts"
 import { createAccess, type AccessOptions } from "./access.ts"
 import { createBodies, type BodyLimits } from "./bodies.ts"
 import { createCors } from "./cors.ts"
-import type { Exchange } from "./exchange.ts"
+import { json, type Exchange } from "./exchange.ts"
 import { OperatorArea, type OperatorAreaOptions } from "./operator-area.ts"
 import { Exchanges } from "./exchanges.ts"
 import { Encoded, type Call, type Handlers } from "./handlers.ts"
@@ -36,14 +37,32 @@ export interface HttpServerOptions {
   readonly corsAllowedOrigins: readonly string[]
   readonly log: Log
   readonly metrics: Pick<Metrics, "http">
+  /** Where it is kept how long answers took. */
+  readonly timings: { of(endpoint: Endpoint): RouteMetrics }
   /** Unix milliseconds. */
   readonly clock: () => number
 }
 
+/** Of a call that is not recorded. */
+const nothingNoted = Object.freeze({})
 const unstored = "\r\nCache-Control: no-store"
 /** Instead of a listed origin with credentials. */
 const anyOrigin = "\r\nAccess-Control-Allow-Origin: *"
 const httpMethods = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "del" } as const
+
+/** What is kept of the answers of one route: for /metrics, and for the statistics of operators. */
+const observing =
+  ({ metrics, timings }: Pick<HttpServerOptions, "metrics" | "timings">) =>
+  (method: string, template: string, endpoint: Endpoint): RouteMetrics => {
+    const counted = metrics.http.route(method, template)
+    const timed = timings.of(endpoint)
+    return {
+      observe(status, seconds) {
+        counted.observe(status, seconds)
+        timed.observe(status, seconds)
+      },
+    }
+  }
 
 function requireOpen({ maintenance }: HttpServerOptions["access"]): void {
   const refusal = maintenance()
@@ -60,6 +79,7 @@ function sendReply(
     if (reply.nextCursor !== null) exchange.headers += `\r\nX-Next-Cursor: ${reply.nextCursor}`
     return replies.json(exchange, reply.json)
   }
+  if (route.isEmpty) return exchange.reply(204, json, "")
   if (route.produces === undefined) return replies.json(exchange, JSON.stringify(reply))
   return replies.content(exchange, reply as Content)
 }
@@ -79,8 +99,11 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
   const exchanges = new Exchanges({ ...rules, ...limits.connections, cors, log, metrics })
   const bodies = createBodies(limits)
   const replies = createReplies(limits, log, metrics)
-  const registerPages = createPageServing({ access, area, exchanges, replies, limits: limits.pages, metrics })
-  const registerUnmatched = createUnmatched({ access, area, cors, exchanges, metrics })
+  const observe = observing(options)
+  const observed = observe("GET", "pages", { endpoint: "pages", method: "GET" })
+  const unmatched = observe("other", "unmatched", otherEndpoint)
+  const registerPages = createPageServing({ access, area, exchanges, replies, limits: limits.pages, metrics, observed })
+  const registerUnmatched = createUnmatched({ access, area, cors, exchanges, observed: unmatched })
 
   function serve(prepared: PreparedRoute, res: HttpResponse, req: HttpRequest): void | Promise<void> {
     const exchange = exchanges.open(res, req, prepared.metrics, prepared.takenParameters)
@@ -92,26 +115,29 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
     const { route, parameters } = prepared
     let body: RequestBody | StreamedBody | undefined
     try {
-      if (area.isOnlyHere(route)) area.requireAddress(exchange)
-      if (route.takesRest) exchange.path.push(restOf(exchange.url, route.path))
+      if (route.takesRest) exchange.path.push(restOf(exchange.url, route, area.openPath))
       if (route.isForAnyOrigin) exchange.headers = anyOrigin
       if (route.isUnstored) exchange.headers += unstored
+      if (area.isOnlyHere(route)) area.requireAddress(exchange)
       if (prepared.waitsForMaintenance) requireOpen(rules)
       body = bodies.listen(prepared, exchange)
       exchange.dueAt = exchange.startedAt + limits.answerTimeoutMs
       // Now the client is certainly there.
       const address = route.auth === "public" || route.auth === "operator" ? exchange.client.text : undefined
       const isOpenedByLink = access.isOpenedByLink(route, exchange)
-      if (route.isGated && !access.isOpen && !isOpenedByLink) await access.requireAccessToken(exchange)
-      if (exchange.over) return
       const session = isOpenedByLink ? undefined : area.sessionIn(exchange, route)
-      const token = isOpenedByLink
-        ? await access.tokenBesideLink(exchange, route)
+      if (route.isGated && !access.isOpen && !isOpenedByLink && session === undefined)
+        await access.requireAccessToken(exchange, prepared.gated)
+      if (exchange.over) return
+      const isTokenOptional = isOpenedByLink || route.auth === "optional"
+      const token = isTokenOptional
+        ? await access.goodToken(exchange, route)
         : session === undefined
           ? tokenIn(exchange, route)
           : undefined
       if (exchange.over) return
-      const asked = prepared.isCounted ? access.ask(exchange, token, prepared) : undefined
+      const isCounted = prepared.isCounted && (prepared.bucket !== undefined || !area.isKnown(session, exchange))
+      const asked = isCounted ? access.ask(exchange, token, prepared) : undefined
       const admitted = asked instanceof Promise ? await asked : asked
       const known = admitted && access.judge(exchange, admitted, route)
       const caller = isOpenedByLink ? undefined : known
@@ -132,8 +158,8 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
         body: whole && bodies.valueOf(prepared, exchange, content),
         caller,
         operator,
-        trail: {},
-        token: (isOpenedByLink ? tokenIn(exchange, route) : token) ?? "",
+        trail: prepared.isRecorded ? {} : nothingNoted,
+        token: (isOpenedByLink ? tokenIn(exchange, route) : (token ?? area.tokenBeside(exchange, route))) ?? "",
         address,
         userAgent: exchange.userAgent,
         idempotencyKey: idempotencyKeyIn(exchange),
@@ -174,7 +200,7 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
           name,
           handler: handlers[name],
           bucket: rules.admission.bucketFor(route),
-          metrics: metrics.http.route(route.method, route.path),
+          metrics: observe(route.method, route.path, endpointOf(route)),
           body: bodies.boundsOf(route),
           stream: bodies.streamBoundsOf(route),
         })

@@ -3,13 +3,20 @@ import { expect, test } from "vitest"
 import { fail, Failure } from "../../contract/core/errors.ts"
 import { FormStream } from "./form-stream.ts"
 import { ByteBudget } from "../../std/byte-budget.ts"
+import { bufferBytes, Inflow } from "./inflow.ts"
 import { StreamedBody } from "./streamed-body.ts"
 
 /**
  * A body whose bytes come when the test says so, and whose connection says whether it was told to
  * wait.
  */
-function arriving({ announced = 0, budget = new ByteBudget(10_000_000), slots = new ByteBudget(10, 3) } = {}) {
+function arriving({
+  announced = 0,
+  budget = new ByteBudget(10_000_000),
+  slots = new ByteBudget(10, 3),
+  inflow = new Inflow(4 * bufferBytes),
+  maxBytes = 100_000,
+} = {}) {
   let take: ((chunk: ArrayBuffer, isLast: boolean) => void) | undefined
   let isWaiting = false
   const res = {
@@ -22,7 +29,7 @@ function arriving({ announced = 0, budget = new ByteBudget(10_000_000), slots = 
   const startedAt = performance.now()
   const tooLarge = () => fail("file_over_limit")
   const bounds = {
-    maxBytes: 100_000,
+    maxBytes,
     tooLarge,
     startedAt,
     timeoutMs: 1_000,
@@ -30,6 +37,7 @@ function arriving({ announced = 0, budget = new ByteBudget(10_000_000), slots = 
     idleTimeoutMs: 100,
     budget,
     slots,
+    inflow,
     holder: "a",
   }
   const body = new StreamedBody(bounds)
@@ -43,29 +51,88 @@ const code = (asked: Promise<unknown>) =>
     () => undefined,
     (error: Failure) => error.code,
   )
+const turns = async () => {
+  for (let i = 0; i < 10; i++) await new Promise(resolve => setImmediate(resolve))
+}
 const text = async (pieces: AsyncIterable<Buffer>) => {
   let all = ""
   for await (const piece of pieces) all += piece.toString("latin1")
   return all
 }
 
-test("BODY1: the connection waits while nobody reads, and a sender that waits is not late", async () => {
-  const { body, come, isWaiting, startedAt } = arriving()
+test("BODY1: the connection waits until somebody reads, and then while much of it is not yet read", async () => {
+  const { body, come, isWaiting, startedAt } = arriving({ maxBytes: 1_000_000 })
+  expect(isWaiting()).toBe(true)
+  // It came together with its head.
   come("one")
   expect(isWaiting()).toBe(true)
   expect(body.isOverdue(startedAt + 100_000)).toBe(false)
   expect((await body.next())!.toString()).toBe("one")
-  expect(isWaiting()).toBe(true)
-  const second = body.next()
-  expect(isWaiting()).toBe(false)
-  expect(body.isOverdue(performance.now() + 101)).toBe(true)
+  expect([isWaiting(), body.isOverdue(performance.now() + 101)]).toEqual([false, true])
   come("two")
-  expect((await second)!.toString()).toBe("two")
+  come("three")
   expect(isWaiting()).toBe(false)
-  come("three", true)
-  expect((await body.next())!.toString()).toBe("three")
+  come(Buffer.alloc(70_000))
+  expect((await body.next())!.length).toBe(70_008)
+  for (const bytes of [60_000, 40_000, 40_000]) come(Buffer.alloc(bytes))
+  expect(isWaiting()).toBe(true)
+  const piece = (await body.next())!
+  expect([piece.length, isWaiting()]).toEqual([140_000, false])
+  // What is looked at stays as it is while more comes.
+  piece.fill(1)
+  come(Buffer.alloc(80_000, 2), true)
+  expect(piece.every(byte => byte === 1)).toBe(true)
+  expect((await body.next())!.every(byte => byte === 2)).toBe(true)
   expect(await body.next()).toBeUndefined()
   expect([body.complete, body.settled]).toEqual([true, true])
+  // Its connection may bring another request.
+  expect(isWaiting()).toBe(false)
+})
+
+test("a body that came with its head leaves its connection as it was", async () => {
+  const { body, come, isWaiting } = arriving()
+  come("all", true)
+  expect(isWaiting()).toBe(false)
+  expect((await body.next())!.toString()).toBe("all")
+})
+
+test("FLOW1: bodies wait while all buffers are in use, and what is still looked at is not used again", async () => {
+  const inflow = new Inflow(2 * bufferBytes)
+  const bodies = Array.from({ length: 4 }, () => arriving({ inflow }))
+  const reads = bodies.map(({ body }) => body.next())
+  reads[3]!.catch(() => {})
+  await turns()
+  expect(bodies.map(({ isWaiting }) => isWaiting())).toEqual([false, false, false, false])
+  bodies[0]!.come("a")
+  bodies[1]!.come("b")
+  expect(bodies.map(({ isWaiting }) => isWaiting())).toEqual([true, true, true, true])
+  const first = (await reads[0])!
+  expect((await reads[1])!.toString()).toBe("b")
+  // Its client has gone while it is written.
+  bodies[0]!.body.abandon()
+  bodies[0]!.body.release()
+  await turns()
+  expect(bodies.slice(1).map(({ isWaiting }) => isWaiting())).toEqual([false, false, false])
+  bodies[2]!.come("c")
+  expect([(await reads[2])!.toString(), first.toString()]).toEqual(["c", "a"])
+  expect(bodies[3]!.isWaiting()).toBe(true)
+  bodies[1]!.body.next().catch(() => {})
+  await turns()
+  expect(bodies[3]!.isWaiting()).toBe(false)
+  for (const { body } of bodies) body.release()
+})
+
+test("FLOW2: connections that bring nothing keep none waiting, and few bring something in one turn", async () => {
+  const inflow = new Inflow(4 * bufferBytes)
+  const idle = Array.from({ length: 30 }, () => arriving({ inflow }))
+  for (const { body } of idle) body.next().catch(() => {})
+  const last = arriving({ inflow })
+  const read = last.body.next()
+  expect(idle.filter(({ isWaiting }) => !isWaiting()).length).toBe(4)
+  while (last.isWaiting()) await turns()
+  last.come("here")
+  expect((await read)!.toString()).toBe("here")
+  for (const { body } of [...idle, last]) body.release()
 })
 
 test("a body may take longer the more of it has come", async () => {
@@ -108,19 +175,24 @@ test("what is too long, or finds no budget, is refused before it comes, and what
   expect(budget.take("b", 1_500)).toBe(true)
 })
 
-test("a body holds what is in memory and no more, and one user has few at once", async () => {
+test("what nobody reads yet counts until it is read, and one user has few bodies at once", async () => {
   const budget = new ByteBudget(1_200)
   const slots = new ByteBudget(5, 3)
   const slow = Array.from({ length: 3 }, () => arriving({ announced: 90_000, budget, slots }))
   for (const { body, come } of slow) {
+    come("x".repeat(300))
     body.belongTo("user 1")
+  }
+  expect(budget.take("b", 301)).toBe(false)
+  for (const { body, come } of slow) {
+    await body.next()
     for (let at = 0; at < 20; at++) {
       come("x".repeat(300))
       await body.next()
     }
   }
-  // What was read last is still about to be written.
-  expect(budget.take("b", 301)).toBe(false)
+  expect(budget.take("b", 1_200)).toBe(true)
+  budget.give("b", 1_200)
   const more = arriving({ budget, slots })
   more.come("whole", true)
   more.body.belongTo("user 1")

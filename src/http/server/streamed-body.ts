@@ -1,7 +1,8 @@
 import type { HttpResponse } from "uWebSockets.js"
 import { fail, unavailable, type Failure } from "../../contract/core/errors.ts"
-import { withinMs, maxDrainedBytes } from "./request-body.ts"
 import type { ByteBudget } from "../../std/byte-budget.ts"
+import { bufferBytes, type Inflow, type Source } from "./inflow.ts"
+import { withinMs, maxDrainedBytes } from "./request-body.ts"
 
 export interface StreamBounds {
   /** Bytes of the whole body. */
@@ -15,33 +16,46 @@ export interface StreamBounds {
   readonly minBytesPerSecond: number
   /** Milliseconds in which something more of it has to come. */
   readonly idleTimeoutMs: number
-  /** What bodies hold in memory together. */
+  /** What bodies hold in memory together before anybody reads them. */
   readonly budget: ByteBudget
+  /** What they pass through then. */
+  readonly inflow: Inflow
   /** How many of them there may be at once, of all and of one user. */
   readonly slots: ByteBudget
   /** Whose it is until `belongTo` says more. */
   readonly holder: string
 }
 
+/** Bytes that wait for their reader, after which their connection waits. */
+const maxWaitingBytes = 128 * 1024
+
+/** Bytes that came, in a buffer that others use after them or in one of their own. */
+interface Piece {
+  bytes: Buffer
+  readonly buffer: Buffer | undefined
+}
+
 /**
- * A body that is read while it comes: as long as nobody reads, its connection is told to wait. It
- * keeps:
- *   BODY1  Memory holds no more than one read of the connection.
+ * A body that is read while it comes. It keeps:
+ *   BODY1  Its connection waits until somebody reads it. Then it brings the next piece while the one
+ *          before is looked at, if a buffer is free (FLOW1).
  *   BODY2  The response is not touched after it is answered or the client has gone.
  */
-export class StreamedBody {
+export class StreamedBody implements Source {
   readonly #bounds: StreamBounds
   readonly #ended: (() => void)[] = []
   #res: HttpResponse | undefined
-  #pieces: Buffer[] = []
+  #pieces: Piece[] = []
+  #handedOver: Piece | undefined
+  #waitingBytes = 0
   #bytes = 0
   #announced = 0
   #holder: string
-  /** Bytes of the budget: those that wait, and those that were handed over last. */
+  /** Bytes of the budget. */
   #held = 0
-  #handedOver = 0
   #hasSlot = false
   #lastAt: number
+  #isRead = false
   #isPaused = false
   #complete = false
   #failure: Failure | undefined
@@ -86,6 +100,7 @@ export class StreamedBody {
     this.#announced = announcedBytes
     if (announcedBytes > this.#bounds.maxBytes) this.#end(this.#bounds.tooLarge(announcedBytes))
     res.onData((chunk, isLast) => this.#take(chunk, isLast))
+    if (!this.settled) this.pause() // BODY1
   }
 
   /** Calls back once nothing more is awaited. */
@@ -130,64 +145,103 @@ export class StreamedBody {
   release(): void {
     this.#res = undefined // BODY2
     if (!this.settled) this.#end(fail("bad_request"))
-    this.#pieces = []
+    this.#bounds.inflow.leave(this)
+    this.#drop()
+    // Who has the last piece may still be writing it.
+    if (this.#handedOver?.buffer) this.#bounds.inflow.giveBack()
+    this.#handedOver = undefined
     this.#giveBack()
   }
 
-  /** The next piece; undefined when there are no more. */
+  /** The next piece, until the one after it is asked for; undefined when there are no more. */
   async next(): Promise<Buffer | undefined> {
-    // The previous piece is no longer used.
-    this.#give(this.#handedOver)
-    this.#handedOver = 0
+    this.#isRead = true
+    this.#recycle(this.#handedOver)
+    this.#handedOver = undefined
     for (;;) {
       if (this.#failure) throw this.#failure
       const piece = this.#pieces.shift()
       if (piece) {
-        this.#handedOver = piece.length
-        return piece
+        this.#handedOver = piece
+        this.#waitingBytes -= piece.bytes.length
       }
+      if (!this.#complete && this.#waitingBytes < maxWaitingBytes) this.#bounds.inflow.open(this)
+      if (piece) return piece.bytes
       if (this.#complete) return undefined
-      this.#resume()
       await new Promise<void>(resolve => (this.#wake = resolve))
     }
   }
 
   #take(chunk: ArrayBuffer, isLast: boolean): void {
-    const { maxBytes, tooLarge } = this.#bounds
+    const { maxBytes, tooLarge, inflow } = this.#bounds
     this.#bytes += chunk.byteLength
     this.#lastAt = performance.now()
     if (this.#bytes > maxBytes) this.#end(tooLarge(this.#bytes))
-    else if (!this.#failure) this.#hold(chunk.byteLength)
+    // The chunk is taken back when this returns.
+    else if (!this.#failure) this.#keep(new Uint8Array(chunk))
     if (isLast) this.#complete = true
     if (this.#failure) {
       if (isLast || this.#bytes > maxBytes + maxDrainedBytes) this.#drained?.()
       return
     }
-    // The chunk is taken back when this returns.
-    if (chunk.byteLength > 0) this.#pieces.push(Buffer.from(new Uint8Array(chunk)))
-    const isAwaited = this.#wake !== undefined
+    if (isLast) {
+      inflow.leave(this)
+      // What follows is another request.
+      this.resume()
+    } else if (this.#waitingBytes >= maxWaitingBytes) {
+      inflow.leave(this)
+      this.pause()
+    }
     this.#wake?.()
     this.#wake = undefined
     if (isLast) this.#tellEnd()
-    else if (!isAwaited) this.#pause()
   }
 
-  #pause(): void {
+  #keep(chunk: Uint8Array): void {
+    this.#waitingBytes += chunk.length
+    const last = this.#pieces.at(-1)
+    if (last?.buffer && last.bytes.length + chunk.length <= bufferBytes) {
+      last.buffer.set(chunk, last.bytes.length)
+      last.bytes = last.buffer.subarray(0, last.bytes.length + chunk.length)
+      return
+    }
+    const buffer = this.#isRead && chunk.length <= bufferBytes ? this.#bounds.inflow.take() : undefined
+    if (buffer) {
+      buffer.set(chunk)
+      this.#pieces.push({ bytes: buffer.subarray(0, chunk.length), buffer })
+    } else if (chunk.length > 0 && this.#hold(chunk.length)) {
+      this.#pieces.push({ bytes: Buffer.from(chunk), buffer })
+    }
+  }
+
+  pause(): void {
     if (this.#isPaused || !this.#res) return
     this.#isPaused = true
-    this.#res.pause() // BODY1
+    this.#res.pause()
   }
 
-  #resume(): void {
+  resume(): void {
     if (!this.#isPaused || !this.#res) return
     this.#isPaused = false
     this.#lastAt = performance.now()
     this.#res.resume()
   }
 
-  #hold(bytes: number): void {
-    if (this.#bounds.budget.take(this.#holder, bytes)) this.#held += bytes
+  #recycle(piece: Piece | undefined): void {
+    if (piece?.buffer) this.#bounds.inflow.giveBack(piece.buffer)
+    else if (piece) this.#give(piece.bytes.length)
+  }
+
+  #drop(): void {
+    for (const piece of this.#pieces.splice(0)) this.#recycle(piece)
+    this.#waitingBytes = 0
+  }
+
+  #hold(bytes: number): boolean {
+    const isHeld = this.#bounds.budget.take(this.#holder, bytes)
+    if (isHeld) this.#held += bytes
     else this.#end(tooMany())
+    return isHeld
   }
 
   #give(bytes: number): void {
@@ -206,7 +260,7 @@ export class StreamedBody {
   #refuse(): void {
     if (this.#complete) {
       this.#failure ??= tooMany()
-      this.#pieces = []
+      this.#drop()
       this.#giveBack()
     } else this.#end(tooMany())
   }
@@ -215,9 +269,10 @@ export class StreamedBody {
   #end(failure: Failure): void {
     if (this.settled) return
     this.#failure = failure
-    this.#pieces = []
+    this.#bounds.inflow.leave(this)
+    this.#drop()
     this.#giveBack()
-    this.#resume()
+    this.resume()
     this.#wake?.()
     this.#wake = undefined
     this.#tellEnd()

@@ -4,7 +4,7 @@ import { fail } from "../../contract/core/errors.ts"
 import { pages } from "../../contract/pages.ts"
 import type { Route } from "../../contract/core/registry.ts"
 import { isUncounted } from "../../domain/core/rate-limits.ts"
-import type { Metrics } from "../../observability/metrics.ts"
+import type { RouteMetrics } from "../../observability/metrics.ts"
 import type { Access } from "./access.ts"
 import type { Cors } from "./cors.ts"
 import { json, type Exchange } from "./exchange.ts"
@@ -17,7 +17,7 @@ interface UnmatchedOptions {
   readonly area: OperatorArea
   readonly cors: Cors
   readonly exchanges: Exchanges
-  readonly metrics: Pick<Metrics, "http">
+  readonly observed: RouteMetrics
 }
 
 /** What is answered where no route and no page matches. */
@@ -33,7 +33,7 @@ interface Refusal {
  * Answers what matches nothing: a path that is not there, a method that a path does not have, a
  * preflight (no route takes OPTIONS).
  */
-export function createUnmatched({ access, area, cors, exchanges, metrics }: UnmatchedOptions) {
+export function createUnmatched({ access, area, cors, exchanges, observed }: UnmatchedOptions) {
   async function answer(
     exchange: Exchange,
     { code, isGated, isInArea = false, headers = {} }: Refusal,
@@ -43,7 +43,7 @@ export function createUnmatched({ access, area, cors, exchanges, metrics }: Unma
     if (isOptions && origin !== undefined && preflightMethod !== undefined)
       return replyPreflight(exchange, origin, preflightMethod)
     if (isInArea) {
-      if (!area.isEnabled) throw fail("not_found", { message: "Not found" })
+      if (!area.isEnabled) throw fail("area_not_found")
       area.requireAddress(exchange)
     }
     if (!isOptions && isGated && !access.isOpen) await access.requireAccessToken(exchange)
@@ -79,7 +79,6 @@ export function createUnmatched({ access, area, cors, exchanges, metrics }: Unma
     )
     const isInArea = (pattern: string) =>
       area.roots.some(root => pattern.startsWith(`${root}/`)) && !ofUsers.has(pattern)
-    const observed = metrics.http.route("other", "unmatched")
     const refuse = (pattern: string, refusal: Refusal) =>
       app.any(pattern, (res, req) => {
         const isOptions = req.getMethod() === "options"

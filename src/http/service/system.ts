@@ -37,6 +37,7 @@ interface SystemPolicy extends OAuthPolicy {
   readonly min_client_version: string
   readonly search_enabled: boolean
   readonly voice_enabled: boolean
+  readonly telemetry_enabled: boolean
 }
 
 /** What a client may draw where somebody has no picture, and what it may upload. */
@@ -136,7 +137,7 @@ export function system(http: SystemNeeds): Handlers<typeof routes> {
         voice: policy.voice_enabled,
         stickers: isServed("stickers"),
         feedback: isServed("feedback"),
-        telemetry: isServed("telemetry"),
+        telemetry: policy.telemetry_enabled,
         oauth_providers: configuredProviders(policy),
       },
     }),

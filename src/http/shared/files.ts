@@ -26,14 +26,15 @@ export async function leaveToSweep(
     .catch((cause: unknown) => log.debug({ err: cause, key }, "an unfinished file is left to a later sweep"))
 }
 
-/** Files that no row names go now, with their notes; where that fails, they are swept. */
+/** Those of the files that no row names go now, with their notes; where that fails, they are swept. */
 export async function deleteUnused(
   { storage, integrations: { blobs }, log }: Omit<FileNeeds, "clock">,
   keys: readonly string[],
 ): Promise<void> {
   try {
-    for (const key of keys) await blobs.delete(key)
-    await storage.files.forget(keys)
+    const unused = await storage.files.unusedOf(keys)
+    for (const key of unused) await blobs.delete(key)
+    await storage.files.forget(unused)
   } catch (error) {
     log.debug({ err: error, keys: keys.length }, "unused files are left to the sweep")
   }
@@ -74,7 +75,7 @@ export async function withFile<T>(
 export async function withPicture<T>(
   http: PictureNeeds,
   folder: string,
-  { bytes, use }: { bytes: Uint8Array; use: PictureUse },
+  { bytes, use, user_id }: { bytes: Uint8Array; use: PictureUse; user_id: Snowflake },
   turn: (file: FileState, shown: EncodedPicture) => Promise<T>,
 ): Promise<T> {
   const { integrations, storage, clock } = http
@@ -84,9 +85,9 @@ export async function withPicture<T>(
   let picture: KeptPicture
   try {
     await integrations.blobs.put(source, bytes)
-    picture = await integrations.pictures.encode({ source, folder, use })
+    picture = await integrations.pictures.encode({ source, folder, use, user_id })
   } finally {
-    await removeUnused(http, source)
+    await deleteUnused(http, [source])
   }
   const { file, content_type, hash, size, ...shown } = picture
   return naming(http, folder + file, () =>
@@ -99,19 +100,8 @@ async function naming<T>(http: FileNeeds, key: string, turn: () => Promise<T>): 
   try {
     return await turn()
   } catch (error) {
-    if (error instanceof Failure && !undecided.has(error.code)) await removeUnused(http, key)
+    if (error instanceof Failure && !undecided.has(error.code)) await deleteUnused(http, [key])
     throw error
-  }
-}
-
-/** A file that no row names goes now; where that fails, it is swept. */
-async function removeUnused({ storage, integrations: { blobs }, log }: FileNeeds, key: string): Promise<void> {
-  try {
-    if (!(await storage.files.isUnused(key))) return
-    await blobs.delete(key)
-    await storage.files.forget([key])
-  } catch (error) {
-    log.debug({ err: error, key }, "an unused file is left to the sweep")
   }
 }
 

@@ -1,13 +1,16 @@
 import { hashSecret, newSecret } from "../../cluster/tokens.ts"
 import { codePoints } from "../../contract/core/fields.ts"
-import { maxAccessTokens, maxScopes, type ScopeMode } from "../../domain/service/access-tokens.ts"
+import {
+  accessTokenBytes,
+  isAccessToken,
+  isScopeMode,
+  maxAccessTokens,
+  maxScopes,
+} from "../../domain/service/access-tokens.ts"
 import { formatRange, parseRange } from "../../domain/core/client-address.ts"
 import { dateOf, isBigint, Misuse, Refusal, within, type Commands } from "./saying.ts"
 
 const longestName = 100
-const tokenBytes = 24
-/** What stands in a URL and in a header as it is. */
-const chosenToken = /^[A-Za-z0-9._~-]{32,128}$/
 
 /** What applications have to present. */
 export const accessTokenCommands: Commands = {
@@ -26,38 +29,37 @@ export const accessTokenCommands: Commands = {
         return formatRange(range)
       })
       const chosen = mode ?? (scopes.length > 0 ? "enforce" : "none")
-      if (!isMode(chosen)) throw new Misuse("--mode takes none, monitor or enforce")
+      if (!isScopeMode(chosen)) throw new Misuse("--mode takes none, monitor or enforce")
       const lastsDays = within("days", days, 36_500)
       const given = flags.has("token-stdin") ? (await input()).trim() : undefined
-      if (given !== undefined && !chosenToken.test(given))
+      if (given !== undefined && !isAccessToken(given))
         throw new Misuse("--token-stdin: a token has 32 to 128 characters of A-Z a-z 0-9 . _ ~ -")
-      const token = given ?? newSecret(tokenBytes)
-      if (given !== undefined && (await storage.accessTokens.isTaken(hashSecret(given))))
-        throw new Refusal("this token is or was in use: choose another")
-      const id = await storage.accessTokens.create({
+      const token = given ?? newSecret(accessTokenBytes)
+      const made = await storage.accessTokens.create({
         name: name!,
         token_hash: hashSecret(token),
         mode: chosen,
         scopes,
-        lastsSeconds: lastsDays === undefined ? null : lastsDays * 86_400,
+        expires_at: lastsDays === undefined ? null : Math.floor(Date.now() / 1000) + lastsDays * 86_400,
       })
-      if (id === undefined) throw new Refusal(`there are ${maxAccessTokens} tokens, which is the maximum`)
+      if (made === "taken") throw new Refusal("this token is or was in use: choose another")
+      if (made === undefined) throw new Refusal(`there are ${maxAccessTokens} tokens, which is the maximum`)
       const warning =
         chosen === "enforce" && scopes.length === 0
           ? "warning: in this mode a token without --scope is always refused\n"
           : ""
       const shown = given === undefined ? `; it is shown only once:\n${token}` : ""
-      return `${warning}access token ${id} is required within a second or so${shown}`
+      return `${warning}access token ${made.id} is required within a second or so${shown}`
     },
   },
 
   "access-token revoke": {
     takes: ["ID"],
     async run({ storage, given: [id] }) {
-      const name = isBigint(id!) ? await storage.accessTokens.revoke(id!) : undefined
-      if (name === undefined) throw new Refusal(`no such access token: ${id}`)
+      const revoked = isBigint(id!) ? await storage.accessTokens.revoke(id!) : undefined
+      if (!revoked) throw new Refusal(`no such access token: ${id}`)
       const left = await storage.accessTokens.list()
-      return `${name} is refused within a second or so${left.length === 0 ? ". It was the last one: no access token is required any more" : ""}`
+      return `${revoked.name ?? `access token ${id}`} is refused within a second or so${left.length === 0 ? ". It was the last one: no access token is required any more" : ""}`
     },
   },
 
@@ -79,5 +81,3 @@ export const accessTokenCommands: Commands = {
     },
   },
 }
-
-const isMode = (text: string): text is ScopeMode => ["none", "monitor", "enforce"].includes(text)

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { hashSecret, newSecret } from "../../cluster/tokens.ts"
-import { errors, type ErrorCode } from "../../contract/core/errors.ts"
+import { errors, fail, type ErrorCode } from "../../contract/core/errors.ts"
 import { limits } from "../../contract/core/limits.ts"
 import { isAdministrator } from "../../domain/accounts/accounts.ts"
-import { usernameRules } from "../../http/accounts/username-rules.ts"
+import { createUsernameRules } from "../../http/accounts/username-rules.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { UserRow } from "../../storage/accounts/users.ts"
 import { dateOf, Misuse, Refusal, requireReason, userCalled, within, type Commands, type Saying } from "./saying.ts"
@@ -78,8 +78,9 @@ export const accountCommands: Commands = {
     takes: ["NAME"],
     options: ["owner"],
     async run({ storage, given: [name], options, policy }) {
-      const refusal = isLong(name!) ? "invalid_username" : usernameRules(policy).refusal(name!)
-      if (refusal) throw new Misuse(`${name}: ${errors[refusal].message}`)
+      const { refusal } = await createUsernameRules(policy, storage.bannedUsernames)()
+      const refused = isLong(name!) ? fail("invalid_username") : refusal(name!)
+      if (refused) throw new Misuse(`${name}: ${refused.message}`)
       if (options["owner"] === undefined) throw new Misuse("--owner is required: the owner of the bot")
       const owner = await userCalled(storage, options["owner"])
       if (owner.bot) throw new Refusal(`${owner.username} is a bot`)

@@ -1,4 +1,4 @@
-import { operatorsBlock } from "../../domain/messages/file-blocks.ts"
+import { operatorsBlock, uploaderBlock } from "../../domain/messages/file-blocks.ts"
 import { moveFiles } from "../../storage/core/move-files.ts"
 import { openBlobs } from "../../storage/core/open-blobs.ts"
 import { dateOf, Misuse, Refusal, requireReason, userCalled, within, type Commands } from "./saying.ts"
@@ -93,9 +93,9 @@ export const fileCommands: Commands = {
       requireReason(reason)
       const lastsHours = within("hours", hours, 876_000)
       const user = await userCalled(storage, name!)
-      const blocked_at = nowS()
-      const expires_at = lastsHours === undefined ? null : blocked_at + lastsHours * 3600
-      await storage.fileBlocks.blockUploader({ user_id: user.id, reason, blocked_at, blocked_by: null, expires_at })
+      const block = uploaderBlock(user.id, reason, lastsHours ?? 0, nowS(), null)
+      await storage.fileBlocks.blockUploader(block)
+      const { expires_at } = block
       return `${user.username} cannot upload files ${expires_at === null ? "any longer" : `until ${dateOf(expires_at)}`}`
     },
   },

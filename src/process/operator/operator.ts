@@ -8,6 +8,7 @@ import { runningPostgres, startEmbeddedPostgres } from "../../storage/core/embed
 import { openStorage } from "../../storage/storage.ts"
 import { accessTokenCommands } from "./access-token-commands.ts"
 import { accountCommands } from "./account-commands.ts"
+import { operatorCommands } from "./operator-commands.ts"
 import { fileCommands } from "./file-commands.ts"
 import { Misuse, Refusal, type Command, type Commands, type Options, type Saying } from "./saying.ts"
 import { secretKeyCommands } from "./secret-key-commands.ts"
@@ -16,6 +17,12 @@ import { serviceCommands } from "./service-commands.ts"
 
 const usage = `npm run operator -- <command>
 
+  create NAME                            makes an operator, who can sign in to the operator area, and prints
+                                         their password
+  list                                   lists the operators
+  reset NAME                             gives an operator another password, ends their sessions and lets them
+                                         set up their authenticator app again
+  remove NAME                            removes an operator
   state                                  prints the state of the service
   state running|maintenance|shutting_down|restarting
         [--message TEXT] [--downtime SECONDS] [--restart-at TIME]
@@ -67,6 +74,7 @@ const silent = { info() {}, warn() {}, error() {} }
 type Env = Record<string, string | undefined>
 
 const commands: Commands = {
+  ...operatorCommands,
   ...serviceCommands,
   ...accountCommands,
   ...accessTokenCommands,

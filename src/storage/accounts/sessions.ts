@@ -60,9 +60,15 @@ export interface KnownSession extends AccountBars {
   origin: string
 }
 
+/** A bot's is no sign-in. */
 export const insertSession = defineWrite<SessionRow>(
   "insertSession",
   (sql, rows) => sql`
+    WITH signed_in AS (
+      UPDATE users SET last_login = greatest(last_login, s.at)
+      FROM (SELECT user_id, max(at) AS at FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "user_id")}::bigint[],
+        ${column(rows, "created_at")}::bigint[]) AS given (id, user_id, at) WHERE id <> user_id GROUP BY user_id) AS s
+      WHERE users.id = s.user_id)
     INSERT INTO sessions (id, user_id, token_hash, ip_address, user_agent, created_at, expires_at, last_activity)
     SELECT * FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "user_id")}::bigint[], ${column(rows, "token_hash")}::text[],
       ${column(rows, "ip_address")}::text[], ${column(rows, "user_agent")}::text[], ${column(rows, "created_at")}::bigint[],

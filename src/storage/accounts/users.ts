@@ -8,7 +8,7 @@ import { type PersonalData, secretReason } from "../../domain/core/personal-data
 import type { Sql, Statements } from "../core/database.ts"
 import type { Session } from "./sessions.ts"
 import { voiceOfUser } from "../voice/voice.ts"
-import { defineWrite, lastOf, type Write } from "../core/write.ts"
+import { column, defineWrite, lastOf, type Write } from "../core/write.ts"
 import { append } from "../../std/multi-map.ts"
 
 const account = [
@@ -33,6 +33,7 @@ const account = [
   "deletion_status",
   "deletion_at",
   "totp_enabled",
+  "last_login",
 ]
 const accountSecrets = {
   password_hash: secretReason,
@@ -159,6 +160,12 @@ export const updateUser = defineWrite<UserRow>(
   },
   taken,
 )
+/** It is no part of an account that is written whole: see `insertSession`. */
+export const forgetLastLogin = defineWrite<{ user_id: Snowflake }>(
+  "forgetLastLogin",
+  (sql, rows) => sql`UPDATE users SET last_login = NULL WHERE id = ANY(${column(rows, "user_id")}::bigint[])`,
+)
+
 export const isOfAccount = ({ kind }: Write): boolean => kind.name === "updateUser"
 
 /** One-time tokens by which an address may come back to its account. */

@@ -74,7 +74,7 @@ export const auditLogStorage = (sql: Sql) => ({
     { limit, before, user_id, action }: AuditPage,
   ): Promise<(AuditEntry & { webhook_channel_id: Snowflake | null })[]> {
     const rows = await sql<(Omit<AuditEntry, "user"> & Named & { webhook_channel_id: Snowflake | null })[]>`
-      SELECT a.id, a.server_id, a.user_id, a.action, a.target_type, a.target_id, coalesce(a.target_name, t.username) AS target_name, a.changes, a.reason,
+      SELECT a.id, a.server_id, a.user_id::text AS user_id, a.action, a.target_type, a.target_id, coalesce(a.target_name, t.username) AS target_name, a.changes, a.reason,
         a.created_at, w.channel_id AS webhook_channel_id, u.username, u.bot, u.badges, u.created_at AS user_created_at
       FROM audit_log a LEFT JOIN users u ON u.id = a.user_id
         LEFT JOIN users t ON t.id = CASE WHEN a.target_type = 'member' THEN a.target_id::bigint END

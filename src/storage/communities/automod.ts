@@ -1,4 +1,12 @@
-import type { AutomodRule, AutomodRuleView, AutomodViolation } from "../../contract/communities/automod.ts"
+import {
+  fullReputation,
+  severityPoints,
+  type AutomodRule,
+  type AutomodRuleView,
+  type AutomodViolation,
+  type AutomodViolationView,
+  type Severity,
+} from "../../contract/communities/automod.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import { inOrder } from "../../domain/communities/automod.ts"
@@ -47,6 +55,7 @@ export const personalData: PersonalData = {
         "metadata",
         "created_at",
       ],
+      leftOut: { judged: "By which a verdict that comes twice is known: the message, and a digest of its text" },
       atPurge: "erased",
     },
   },
@@ -81,17 +90,22 @@ export const deleteAutomodRule = defineWrite<{ id: Snowflake }>(
   (sql, rows) => sql`DELETE FROM automod_rules WHERE id = ANY(${column(rows, "id")}::bigint[])`,
 )
 
-export const insertAutomodViolation = defineWrite<AutomodViolation>(
+/** `judged`: which text of which message a classifier was asked about; null: nobody was asked. */
+export type NewViolation = AutomodViolation & { readonly judged: string | null }
+
+export const insertAutomodViolation = defineWrite<NewViolation>(
   "insertAutomodViolation",
   (sql, rows) => sql`
-    INSERT INTO automod_violations (server_id, id, user_id, channel_id, rule_id, rule_type, matched_content, severity, actions_taken, metadata, created_at)
+    INSERT INTO automod_violations (server_id, id, user_id, channel_id, rule_id, rule_type, matched_content, severity, actions_taken, metadata, created_at,
+      judged)
     SELECT t.server_id, t.id, t.user_id, t.channel_id, t.rule_id, t.rule_type, t.matched_content, t.severity,
-      ARRAY(SELECT jsonb_array_elements_text(t.actions_taken::jsonb)), t.metadata::jsonb, t.created_at
+      ARRAY(SELECT jsonb_array_elements_text(t.actions_taken::jsonb)), t.metadata::jsonb, t.created_at, t.judged
     FROM unnest(${column(rows, "server_id")}::bigint[], ${column(rows, "id")}::bigint[], ${column(rows, "user_id")}::bigint[],
       ${column(rows, "channel_id")}::bigint[], ${column(rows, "rule_id")}::bigint[], ${column(rows, "rule_type")}::text[],
       ${column(rows, "matched_content")}::text[], ${column(rows, "severity")}::text[], ${rows.map(row => JSON.stringify(row.actions_taken))}::text[],
-      ${rows.map(row => JSON.stringify(row.metadata))}::text[], ${column(rows, "created_at")}::bigint[])
-      AS t (server_id, id, user_id, channel_id, rule_id, rule_type, matched_content, severity, actions_taken, metadata, created_at)`,
+      ${rows.map(row => JSON.stringify(row.metadata))}::text[], ${column(rows, "created_at")}::bigint[],
+      ${column(rows, "judged")}::text[])
+      AS t (server_id, id, user_id, channel_id, rule_id, rule_type, matched_content, severity, actions_taken, metadata, created_at, judged)`,
 )
 
 /** Forgets all but the newest of what was noted in a server. */
@@ -105,11 +119,27 @@ export const trimAutomodViolations = defineWrite<{ server_id: Snowflake }>(
 
 const ruleColumns = (sql: Sql) => sql`
   id, server_id, name, rule_type, config, actions, applied_roles, exempt_roles, exempt_channels, priority, check_all, enabled, created_at, updated_at,
-  created_by, updated_by`
+  created_by::text AS created_by, updated_by::text AS updated_by`
 
 /** A server's rules in the order in which they are looked at. */
 export const automodRulesOf = async (sql: Sql, server: Snowflake): Promise<AutomodRule[]> =>
   inOrder(await sql<AutomodRule[]>`SELECT ${ruleColumns(sql)} FROM automod_rules WHERE server_id = ${server}`)
+
+/** What is left of each user's reputation. A note that a rule did not judge a message says nothing against anybody. */
+async function reputationsOf(
+  sql: Sql,
+  server: Snowflake,
+  users: readonly Snowflake[],
+): Promise<Map<Snowflake, number>> {
+  const rows = await sql<{ user_id: Snowflake; severity: Severity; count: number }[]>`
+    SELECT user_id, severity, count(*)::int AS count FROM automod_violations
+    WHERE user_id = ANY(${[...users]}::bigint[]) AND server_id = ${server} AND NOT metadata ? 'unjudged'
+    GROUP BY user_id, severity`
+  const left = new Map<Snowflake, number>()
+  for (const { user_id, severity, count } of rows)
+    left.set(user_id, Math.max(0, (left.get(user_id) ?? fullReputation) - severityPoints[severity] * count))
+  return left
+}
 
 export interface Moderator {
   user_id: Snowflake
@@ -121,12 +151,34 @@ export const automodStorage = (sql: Sql) => ({
   async violations(
     server: Snowflake,
     { limit, before, user_id }: { limit: number; before?: Snowflake | undefined; user_id?: Snowflake | undefined },
-  ): Promise<AutomodViolation[]> {
-    return sql<AutomodViolation[]>`
+  ): Promise<AutomodViolationView[]> {
+    const rows = await sql<AutomodViolation[]>`
       SELECT server_id, id, user_id, channel_id, rule_id, rule_type, matched_content, severity, actions_taken, metadata, created_at
       FROM automod_violations
       WHERE server_id = ${server} AND id < ${before ?? "9223372036854775807"} ${user_id === undefined ? sql`` : sql`AND user_id = ${user_id}`}
       ORDER BY id DESC LIMIT ${limit}`
+    const reputations = await reputationsOf(sql, server, [...new Set(rows.map(row => row.user_id))])
+    return rows.map(row => ({ ...row, reputation: reputations.get(row.user_id) ?? fullReputation }))
+  },
+
+  /** Of those of these users who have any violation. */
+  reputations: (server: Snowflake, users: readonly Snowflake[]) => reputationsOf(sql, server, users),
+
+  /** A server's rules in the order in which they are looked at. */
+  rules: (server: Snowflake) => automodRulesOf(sql, server),
+
+  /** The server of a rule; undefined: there is no such rule. */
+  async serverOf(rule: Snowflake): Promise<Snowflake | undefined> {
+    const [row] = await sql<{ server_id: Snowflake }[]>`SELECT server_id FROM automod_rules WHERE id = ${rule}`
+    return row?.server_id
+  },
+
+  /** By what a classifier was asked about, the rules that were broken by that. */
+  async judged(server: Snowflake, keys: readonly string[]): Promise<Map<string, Snowflake[]>> {
+    const rows = await sql<{ judged: string; rule_ids: Snowflake[] }[]>`
+      SELECT judged, array_agg(rule_id) AS rule_ids FROM automod_violations
+      WHERE server_id = ${server} AND judged IS NOT NULL AND judged = ANY(${[...keys]}::text[]) GROUP BY judged`
+    return new Map(rows.map(({ judged, rule_ids }) => [judged, rule_ids]))
   },
 
   /** By rule, what it has not judged since it was last changed; rules that judged everything are left out. */

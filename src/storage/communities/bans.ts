@@ -41,13 +41,13 @@ export const deleteBan = defineWrite<{ server_id: Snowflake; user_id: Snowflake 
 export const bansStorage = (sql: Sql) => ({
   async find(server: Snowflake, users: readonly Snowflake[]): Promise<Map<Snowflake, BanState>> {
     const rows = await sql<BanState[]>`
-      SELECT user_id, reason, banned_by, banned_at FROM bans WHERE server_id = ${server} AND user_id = ANY(${[...users]}::bigint[])`
+      SELECT user_id, reason, banned_by::text AS banned_by, banned_at FROM bans WHERE server_id = ${server} AND user_id = ANY(${[...users]}::bigint[])`
     return new Map(rows.map(row => [row.user_id, row]))
   },
 
   async list(server: Snowflake, after: Snowflake, limit: number): Promise<BanState[]> {
     return sql<BanState[]>`
-      SELECT user_id, reason, banned_by, banned_at FROM bans
+      SELECT user_id, reason, banned_by::text AS banned_by, banned_at FROM bans
       WHERE server_id = ${server} AND user_id > ${after} ORDER BY user_id LIMIT ${limit}`
   },
 })

@@ -14,12 +14,13 @@ import {
 } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import type { Snowflake } from "../../contract/core/fields.ts"
+import { FairPlaces } from "../../std/fair-places.ts"
 
 /** A file that is being read. The caller that opened it closes it. */
 export interface OpenFile {
   /** Of the whole file. */
   readonly size: number
-  /** So many bytes from there, fewer only at the end. */
+  /** So many bytes from there, fewer only at the end: as they are until the next read, which may take their place. */
   read(from: number, length: number): Promise<Buffer<ArrayBuffer>>
   close(): Promise<void>
 }
@@ -108,24 +109,31 @@ export function openLocalBlobs(folder: string): Blobs {
     if (!isBlobKey(key)) throw new Error(`${JSON.stringify(key)} is no key of a file`)
     return join(folder, key)
   }
+  const places = new FairPlaces(maxSyncs, Infinity)
+  /** Small files go first: they are short, and somebody waits for them. */
+  const inTurn =
+    (isSmall: boolean): Syncs =>
+    (path, sync) =>
+      places.run(path, isSmall, sync)
 
   return {
     async put(key, bytes) {
       const path = pathOf(key)
       const whole = (file: FileHandle) => file.writeFile(bytes)
       try {
-        await write(path, whole)
+        await write(path, whole, inTurn(true))
       } catch (error) {
         // The folder may go with another file while this one comes.
         if (codeOf(error) !== "ENOENT") throw error
-        await write(path, whole)
+        await write(path, whole, inTurn(true))
       }
     },
 
     async putPieces(key, pieces) {
       const path = pathOf(key)
       try {
-        await write(path, file => writePieces(file, pieces))
+        const later = inTurn(false)
+        await write(path, file => writePieces(file, pieces, () => later(path, () => file.datasync())), later)
       } catch (error) {
         await unlink(unfinished(path)).catch(() => {})
         throw error
@@ -140,10 +148,13 @@ export function openLocalBlobs(folder: string): Blobs {
       if (!file) return undefined
       try {
         const { size } = await file.stat()
+        // Memory that was used before costs a fraction of new memory, which the system has to clear first.
+        let buffer = Buffer.alloc(0)
         return {
           size,
           async read(from, length) {
-            const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(length), 0, length, from)
+            if (buffer.length < length) buffer = Buffer.allocUnsafeSlow(length)
+            const { bytesRead } = await file.read(buffer, 0, length, from)
             return buffer.subarray(0, bytesRead)
           },
           close: () => file.close(),
@@ -202,29 +213,36 @@ async function* filesBelow(folder: string, path: string): AsyncGenerator<StoredF
 const unfinished = (path: string) => `${path}.part`
 
 /**
- * So many bytes are written to the disk at a time, so that the end of a long file waits for no
- * more.
+ * So many bytes of a file are written to the disk at a time, and of so few files at once: who else
+ * writes to it, as PostgreSQL may, waits for no more.
  */
-const syncEveryBytes = 32 * 1024 * 1024
+const syncEveryBytes = 8 * 1024 * 1024
+const maxSyncs = 2
 
-async function writePieces(file: FileHandle, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+type Syncs = (path: string, sync: () => Promise<void>) => Promise<void>
+
+async function writePieces(
+  file: FileHandle,
+  pieces: AsyncIterable<Uint8Array>,
+  syncPart: () => Promise<void>,
+): Promise<void> {
   let unsynced = 0
   for await (const piece of pieces) {
     for (let at = 0; at < piece.length;) at += (await file.write(piece, at)).bytesWritten
     unsynced += piece.length
     if (unsynced < syncEveryBytes) continue
-    await file.datasync()
+    await syncPart()
     unsynced = 0
   }
 }
 
 /** Whole or not at all under its name, whatever ends in between. */
-async function write(path: string, fill: (file: FileHandle) => Promise<void>): Promise<void> {
+async function write(path: string, fill: (file: FileHandle) => Promise<void>, inTurn: Syncs): Promise<void> {
   const made = await mkdir(dirname(path), { recursive: true })
   const file = await open(unfinished(path), "w", 0o640)
   try {
     await fill(file)
-    await file.sync()
+    await inTurn(path, () => file.sync())
   } finally {
     await file.close()
   }

@@ -1,6 +1,7 @@
 import postgres from "postgres"
 import type { Metrics } from "../../observability/metrics.ts"
 import { backoffMs } from "../../std/backoff.ts"
+import type { PoolWaits } from "./pool-waits.ts"
 
 export type Sql = postgres.Sql
 /** What a statement can be built on: the pool, or the transaction that is open. */
@@ -215,22 +216,28 @@ export function within<T>(promise: PromiseLike<T>, milliseconds: number, what: s
 /** Counts one query, from here to its end. */
 export type Observe = <T>(query: Promise<T>) => Promise<T>
 
-/** @param isFailure what counts as one, of all that a query may end with */
+/**
+ * @param isFailure what counts as one, of all that a query may end with
+ * @param waits where it is counted how long queries wait for a connection
+ */
 export const observing =
   (
     { pools }: Pick<Metrics, "pools">,
     pool: keyof Metrics["pools"]["queries"],
     isFailure: (error: unknown) => boolean,
+    waits?: PoolWaits,
   ): Observe =>
   async query => {
     pools.queries[pool].inc()
     pools.inFlight[pool].inc()
+    waits?.begin()
     try {
       return await query
     } catch (error) {
       if (isFailure(error)) pools.errors[pool].inc()
       throw error
     } finally {
+      waits?.end()
       pools.inFlight[pool].dec()
     }
   }

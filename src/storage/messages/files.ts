@@ -34,9 +34,10 @@ export const filesStorage = (sql: Sql) => ({
     await sql`INSERT INTO unused_files (key, since) VALUES (${key}, ${now})`
   },
 
-  /** Whether no row names it. */
-  async isUnused(key: string): Promise<boolean> {
-    return (await sql`SELECT FROM unused_files WHERE key = ${key}`).length > 0
+  /** Those of them that no row names. */
+  async unusedOf(keys: readonly string[]): Promise<string[]> {
+    const rows = await sql<{ key: string }[]>`SELECT key FROM unused_files WHERE key = ANY(${[...keys]}::text[])`
+    return rows.map(({ key }) => key)
   },
 
   /** Those that have been here since `before`, the longest first. */

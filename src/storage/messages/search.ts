@@ -461,7 +461,7 @@ export const searchStorage = (sql: Sql) => ({
 })
 
 /** Escapes the characters that have a meaning in LIKE. */
-const escaped = (text: string): string => text.replace(/[\\%_]/g, sign => `\\${sign}`)
+export const escaped = (text: string): string => text.replace(/[\\%_]/g, sign => `\\${sign}`)
 
 type FoundAccount = Pick<UserRow, "id" | "username" | "bot" | "badges">
 

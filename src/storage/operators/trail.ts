@@ -46,6 +46,14 @@ export const operatorTrailStorage = (sql: Sql) => ({
       UPDATE operator_trail SET outcome = ${outcome}, error = ${error ?? null}, result = ${result} WHERE id = ${id} AND outcome IS NULL`
   },
 
+  /** Entries are kept for a year; PostgreSQL refuses to delete younger ones. */
+  async forgetOld(limit: number): Promise<number> {
+    const { count } = await sql`
+      DELETE FROM operator_trail WHERE id IN (
+        SELECT id FROM operator_trail WHERE at < extract(epoch FROM now() - interval '1 year 1 day')::bigint ORDER BY at LIMIT ${limit})`
+    return count
+  },
+
   /** The newest first. */
   async page(asked: {
     operator?: string | undefined
@@ -62,7 +70,7 @@ export const operatorTrailStorage = (sql: Sql) => ({
         ${action === undefined ? sql`` : sql`AND action = ${action}`}
         ${target === undefined ? sql`` : sql`AND target = ${target}`}
         ${before === undefined ? sql`` : sql`AND id < ${before}`}
-      ORDER BY id DESC LIMIT ${limit}`
+      ORDER BY operator_trail.id DESC LIMIT ${limit}`
     return rows.map(({ input, result, ...row }) => ({
       ...row,
       input: JSON.parse(input) as TrailEntry["input"],

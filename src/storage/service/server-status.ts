@@ -15,7 +15,7 @@ export const serverStatusStorage = (sql: Sql) => ({
   async look(): Promise<ServiceFacts & { isAsked: boolean }> {
     const [row] = await sql<(ServiceFacts & { isAsked: boolean })[]>`
       SELECT state, message, estimated_downtime_seconds, restart_at, changes, resets, reset_until::text AS reset_until,
-             blocks_version, access_version,
+             blocks_version, access_version, NOT automod_enabled AS automod_off, automod_backends,
              EXISTS (SELECT 1 FROM operator_requests WHERE ${openRequests(sql)})
                OR EXISTS (SELECT 1 FROM operator_commands WHERE ${openRequests(sql)}) AS "isAsked"
       FROM service`
@@ -44,12 +44,17 @@ export const serverStatusStorage = (sql: Sql) => ({
                SELECT DISTINCT application_name AS name FROM pg_stat_activity AS a
                WHERE datname = current_database() AND application_name <> 'starling operator'
                  AND (application_name LIKE 'starling %' OR EXISTS (SELECT 1 FROM incarnations WHERE starts_with(a.application_name, id)))),
-             free AS (UPDATE service SET secret_key_id = NULL WHERE NOT EXISTS (SELECT 1 FROM running) RETURNING 1),
+             free AS (
+               UPDATE service SET secret_key_id = NULL, automod_classifiers = NULL, automod_backends = '{}', automod_version = automod_version + 1
+               WHERE NOT EXISTS (SELECT 1 FROM running) RETURNING 1),
              fenced AS (
                UPDATE lanes SET generation = generation + 1 FROM free
                WHERE incarnation IN (SELECT id FROM incarnations WHERE died_at IS NULL)),
              declared_dead AS (UPDATE incarnations SET died_at = now() FROM free WHERE died_at IS NULL),
              challenges AS (DELETE FROM one_time_tokens USING free WHERE kind = 'two_factor'),
+             sign_ins AS (DELETE FROM operator_challenges USING free),
+             apps AS (
+               UPDATE operators SET totp_secret = NULL, totp_pending = NULL, totp_step = 0, backup_codes = '{}', must_setup_otp = true FROM free),
              off AS (
                UPDATE users SET totp_enabled = false, totp_secret = NULL, totp_step = 0, backup_codes = '{}' FROM free
                WHERE totp_enabled OR totp_secret IS NOT NULL OR backup_codes <> '{}')

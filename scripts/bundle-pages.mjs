@@ -1,0 +1,72 @@
+/**
+ * Makes what browsers load of web/: for each page a script and a style sheet, and parts that pages
+ * share. Names tell the content, so that each file is fetched once and for all. `npm run build`
+ * writes them to dist/; from source they are made when somebody first asks for a page.
+ */
+import { readFile } from "node:fs/promises"
+import { basename, join } from "node:path"
+import { build } from "esbuild"
+
+/** Each page, and where its code begins. */
+const pages = {
+  "operator-login": "web/operator/login.tsx",
+  operator: "web/operator/dashboard.tsx",
+}
+
+/**
+ * @param root the folder that holds web
+ * @returns the files by name, and for each page which of them it loads: `parts` come along with its script
+ */
+export async function bundlePages(root) {
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: pages,
+    outdir: "out",
+    entryNames: "[name]-[hash]",
+    chunkNames: "part-[hash]",
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "browser",
+    target: ["chrome125", "firefox128", "safari18"],
+    tsconfig: join(root, "web", "tsconfig.json"),
+    minify: true,
+    legalComments: "none",
+    metafile: true,
+    write: false,
+    logLevel: "warning",
+  })
+  const inputs = Object.keys(metafile.inputs)
+  // The contract gives types; what it checks with would be most of a page.
+  const unwanted = inputs.filter(input => /node_modules\/zod\/|src\/contract\//.test(input))
+  if (unwanted.length > 0) throw new Error(`pages may only take types from ${unwanted.join(", ")}`)
+
+  const files = Object.fromEntries(outputFiles.map(({ path, contents }) => [basename(path), Buffer.from(contents)]))
+  const made = Object.entries(metafile.outputs).filter(([, { entryPoint }]) => entryPoint !== undefined)
+  const manifest = Object.fromEntries(
+    Object.entries(pages).map(([name, entry]) => {
+      const [script, { cssBundle, imports }] = made.find(([, { entryPoint }]) => entryPoint === entry)
+      return [
+        name,
+        {
+          script: basename(script),
+          style: basename(cssBundle),
+          parts: imports.filter(({ kind }) => kind === "import-statement").map(({ path }) => basename(path)),
+        },
+      ]
+    }),
+  )
+  return { files, manifest, licenses: await licensesOf(root, inputs) }
+}
+
+/** Of the packages that came along: their licenses ask for it. */
+async function licensesOf(root, inputs) {
+  const names = new Set(inputs.flatMap(input => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? []))
+  const texts = Array.from(names)
+    .toSorted((one, other) => one.localeCompare(other))
+    .map(async name => {
+      const text = await readFile(join(root, "node_modules", name, "LICENSE"), "utf8")
+      return `${name}\n\n${text.trim()}\n`
+    })
+  return (await Promise.all(texts)).join(`\n${"-".repeat(80)}\n\n`)
+}

@@ -1,0 +1,124 @@
+import { signal } from "@preact/signals"
+import type { ComponentChildren } from "preact"
+import { useEffect, useId, useRef, useState } from "preact/hooks"
+import { wordsOf } from "./api.ts"
+import { t } from "./text.ts"
+
+interface DialogOptions {
+  readonly title: string
+  readonly onClose: () => void
+  readonly children: ComponentChildren
+  readonly wide?: boolean
+}
+
+/** Above everything else: the rest of the page is inert, Escape closes it, and the focus returns to where it was. */
+export function Dialog({ title, onClose, children, wide = false }: DialogOptions) {
+  const element = useRef<HTMLDialogElement>(null)
+  const heading = useId()
+  useEffect(() => {
+    const { current } = element
+    const before = document.activeElement
+    current?.showModal()
+    const first = current?.querySelector<HTMLElement>("[data-first], input, select, textarea")
+    ;(first ?? current?.querySelector<HTMLElement>("button"))?.focus()
+    return () => {
+      if (before instanceof HTMLElement && before.isConnected) before.focus()
+    }
+  }, [])
+  return (
+    <dialog
+      ref={element}
+      class={wide ? "wide" : undefined}
+      aria-labelledby={heading}
+      onCancel={event => {
+        event.preventDefault()
+        onClose()
+      }}
+      onClick={event => {
+        if (event.target === element.current) onClose()
+      }}
+    >
+      <div class="dialog">
+        <h2 id={heading}>{title}</h2>
+        {children}
+      </div>
+    </dialog>
+  )
+}
+
+interface Question {
+  readonly title: string
+  /** What it will do, and to how many. */
+  readonly will: ComponentChildren
+  /** What the button says that does it. */
+  readonly does: string
+  readonly isDangerous?: boolean
+  /** What has to be typed first. */
+  readonly typed?: string
+  /** The dialog stays open, and says why, when this fails. */
+  readonly work: () => Promise<unknown>
+}
+
+const question = signal<Question | undefined>(undefined)
+
+/** Says what will happen, and does it if the person wants it. */
+export function ask(asked: Question): void {
+  question.value = asked
+}
+
+/** Where questions are asked. */
+export function Questions() {
+  const asked = question.value
+  return asked && <Asked key={asked.title} {...asked} onClose={() => (question.value = undefined)} />
+}
+
+function Asked({ title, will, does, isDangerous, typed, work, onClose }: Question & { onClose: () => void }) {
+  const [written, write] = useState("")
+  const [failure, fail] = useState<string>()
+  const [isBusy, setBusy] = useState(false)
+  const input = useId()
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    if (isBusy) return
+    setBusy(true)
+    try {
+      await work()
+      onClose()
+    } catch (error) {
+      fail(wordsOf(error))
+      setBusy(false)
+    }
+  }
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={event => void submit(event)}>
+        <div class="will">{will}</div>
+        {typed !== undefined && (
+          <p class="field">
+            <label for={input}>{t("Type {word} to go on", { word: typed })}</label>
+            <input id={input} value={written} autocomplete="off" onInput={event => write(event.currentTarget.value)} />
+          </p>
+        )}
+        {failure && (
+          <p role="alert" class="failure">
+            {failure}
+          </p>
+        )}
+        <p class="buttons">
+          {/* What is dangerous is not done by pressing Enter at once. */}
+          <button type="button" data-first={typed === undefined && isDangerous ? true : undefined} onClick={onClose}>
+            {t("Cancel")}
+          </button>
+          <button
+            type="submit"
+            class={isDangerous ? "danger" : "strong"}
+            data-first={typed === undefined && !isDangerous ? true : undefined}
+            disabled={isBusy || (typed !== undefined && written !== typed)}
+          >
+            {does}
+          </button>
+        </p>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,252 @@
+import type { ComponentChildren } from "preact"
+import { useEffect, useId, useRef, useState } from "preact/hooks"
+import { isAborted, wordsOf } from "./api.ts"
+import { t } from "./text.ts"
+
+interface Labelled {
+  readonly label: string
+  readonly hint?: ComponentChildren
+}
+
+/** A label, what is entered, and what is to be known of it. `control` gets the ids to use. */
+export function Field({
+  label,
+  hint,
+  control,
+}: Labelled & { control: (ids: { id: string; "aria-describedby"?: string }) => ComponentChildren }) {
+  const id = useId()
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {control({ id, ...(hint !== undefined && { "aria-describedby": `${id}-hint` }) })}
+      {hint !== undefined && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+    </div>
+  )
+}
+
+interface Input {
+  readonly type?: "text" | "search" | "password" | "number" | "date" | "datetime-local"
+  readonly autocomplete?: string
+  readonly autocapitalize?: string
+  readonly inputMode?: "text" | "numeric"
+  readonly spellcheck?: boolean
+  readonly required?: boolean
+  readonly pattern?: string
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly min?: number
+  readonly max?: number
+  readonly step?: "any"
+}
+
+/** `takesFocus`: as soon as it is shown. */
+export function TextField({
+  label,
+  hint,
+  value,
+  onValue,
+  takesFocus = false,
+  ...rest
+}: Labelled & Input & { value: string; onValue: (value: string) => void; takesFocus?: boolean }) {
+  const input = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    if (takesFocus) input.current?.focus()
+  }, [])
+  return (
+    <Field
+      label={label}
+      hint={hint}
+      control={ids => (
+        <input
+          autocomplete="off"
+          {...(rest as {})}
+          {...ids}
+          ref={input}
+          value={value}
+          onInput={event => onValue(event.currentTarget.value)}
+        />
+      )}
+    />
+  )
+}
+
+export function TextArea({
+  label,
+  hint,
+  value,
+  onValue,
+  ...rest
+}: Labelled &
+  Pick<Input, "maxLength" | "required" | "spellcheck"> & {
+    value: string
+    onValue: (value: string) => void
+    rows?: number
+    class?: string
+  }) {
+  return (
+    <Field
+      label={label}
+      hint={hint}
+      control={ids => (
+        <textarea rows={3} {...rest} {...ids} value={value} onInput={event => onValue(event.currentTarget.value)} />
+      )}
+    />
+  )
+}
+
+export type Choices<V extends string> = readonly (readonly [value: V, label: string])[]
+
+export function Select<V extends string>({
+  label,
+  hint,
+  value,
+  choices,
+  onValue,
+}: Labelled & { value: V; choices: Choices<V>; onValue: (value: V) => void }) {
+  return (
+    <Field
+      label={label}
+      hint={hint}
+      control={ids => (
+        <select {...ids} value={value} onChange={event => onValue(event.currentTarget.value as V)}>
+          {choices.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      )}
+    />
+  )
+}
+
+export function Checkbox({
+  label,
+  hint,
+  value,
+  onValue,
+}: Labelled & { value: boolean; onValue: (value: boolean) => void }) {
+  const id = useId()
+  return (
+    <div class="field check">
+      <input
+        id={id}
+        type="checkbox"
+        checked={value}
+        aria-describedby={hint === undefined ? undefined : `${id}-hint`}
+        onChange={event => onValue(event.currentTarget.checked)}
+      />
+      <label for={id}>{label}</label>
+      {hint !== undefined && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+    </div>
+  )
+}
+
+interface FormOptions {
+  readonly children: ComponentChildren
+  /** What the button says. */
+  readonly does: string
+  readonly onSubmit: () => Promise<unknown>
+  readonly isDangerous?: boolean
+  readonly isReady?: boolean
+  readonly onCancel?: (() => void) | undefined
+  readonly inline?: boolean
+}
+
+/** Sends what was entered, once; what the server objects to is said, and read aloud. */
+export function Form({ children, does, onSubmit, isDangerous, isReady = true, onCancel, inline = false }: FormOptions) {
+  const [failure, fail] = useState<string>()
+  const [isBusy, setBusy] = useState(false)
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    if (isBusy) return
+    setBusy(true)
+    fail(undefined)
+    try {
+      await onSubmit()
+    } catch (error) {
+      if (!isAborted(error)) fail(wordsOf(error))
+    }
+    setBusy(false)
+  }
+  return (
+    <form class={inline ? "inline" : undefined} onSubmit={event => void submit(event)}>
+      {children}
+      {failure && (
+        <p role="alert" class="failure">
+          {failure}
+        </p>
+      )}
+      <p class="buttons">
+        {onCancel && (
+          <button type="button" onClick={onCancel}>
+            {t("Cancel")}
+          </button>
+        )}
+        <button type="submit" class={isDangerous ? "danger" : "strong"} disabled={isBusy || !isReady}>
+          {does}
+        </button>
+      </p>
+    </form>
+  )
+}
+
+/** One of a few, shown side by side. */
+export function Tabs<V extends string>({
+  label,
+  value,
+  choices,
+  onValue,
+}: {
+  label: string
+  value: V
+  choices: readonly (readonly [value: V, label: string, count?: number | undefined])[]
+  onValue: (value: V) => void
+}) {
+  return (
+    <div class="tabs" role="group" aria-label={label}>
+      {choices.map(([one, words, count]) => (
+        <button key={one} type="button" aria-pressed={one === value} onClick={() => onValue(one)}>
+          {words}
+          {count !== undefined && <span class="count">{count > 9_999 ? "9,999+" : count}</span>}
+        </button>
+      ))}
+    </div>
+  )
+}
+
+/** A text to hand on, such as a secret that is shown once. */
+export function CopyButton({ text, label = t("Copy") }: { text: string; label?: string }) {
+  const [isDone, setDone] = useState(false)
+  const copy = async () => {
+    await copyText(text)
+    setDone(true)
+    setTimeout(() => setDone(false), 2_000)
+  }
+  return (
+    <button type="button" onClick={() => void copy().catch(() => setDone(false))}>
+      <span aria-live="polite">{isDone ? t("Copied") : label}</span>
+    </button>
+  )
+}
+
+/** Browsers have the clipboard only where the connection is secure; the older way works elsewhere. */
+async function copyText(text: string): Promise<void> {
+  if (window.isSecureContext) return navigator.clipboard.writeText(text)
+  const area = document.createElement("textarea")
+  area.value = text
+  // Within the dialog that is open, as what is outside of it cannot be selected.
+  ;(document.querySelector("dialog[open]") ?? document.body).append(area)
+  area.select()
+  const isDone = document.execCommand("copy")
+  area.remove()
+  if (!isDone) throw new Error("not copied")
+}

@@ -1,0 +1,53 @@
+import { useState } from "preact/hooks"
+import { offerFile } from "../kit/api.ts"
+import { Checkbox, CopyButton } from "../kit/forms.tsx"
+import { QrCode } from "../kit/qr.tsx"
+import { t } from "../kit/text.ts"
+
+export function SecretToScan({ uri, secret }: { uri: string; secret: string }) {
+  return (
+    <div class="secret">
+      <QrCode text={uri} says={t("A code to scan with an authenticator app")} />
+      <p>
+        {t("Without a camera, enter this key:")}
+        <br />
+        <code>{secret.match(/.{1,4}/g)?.join(" ")}</code> <CopyButton text={secret} />
+      </p>
+    </div>
+  )
+}
+
+/** They are shown once; the server keeps only their hashes. */
+export function BackupCodes({ codes, onDone }: { codes: readonly string[]; onDone: () => void }) {
+  const [isKept, setKept] = useState(false)
+  const text = `${codes.join("\n")}\n`
+  return (
+    <section aria-labelledby="codes">
+      <h1 id="codes">{t("Your backup codes")}</h1>
+      <p>
+        {t(
+          "Each signs you in once when your authenticator is not at hand. Keep them somewhere safe: they are not shown again.",
+        )}
+      </p>
+      <ol class="codes">
+        {codes.map(code => (
+          <li key={code}>
+            <code>{code}</code>
+          </li>
+        ))}
+      </ol>
+      <p class="buttons start">
+        <CopyButton text={text} label={t("Copy all")} />
+        <button type="button" onClick={() => offerFile("backup-codes.txt", new Blob([text], { type: "text/plain" }))}>
+          {t("Download")}
+        </button>
+      </p>
+      <Checkbox label={t("I have kept them")} value={isKept} onValue={setKept} />
+      <p class="buttons">
+        <button type="button" class="strong" disabled={!isKept} onClick={onDone}>
+          {t("Continue")}
+        </button>
+      </p>
+    </section>
+  )
+}
