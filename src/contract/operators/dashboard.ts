@@ -15,7 +15,7 @@ export const getDashboard = defineRoute({
     .object({
       tickets: z.object({ open: count, in_progress: count, resolved: count, closed: count, total: count }),
       telemetry: z.array(EndpointStat).describe("Up to 20 endpoints with most requests in the last 24 hours"),
-      active_users: count.describe("Who have signed in within 24 hours and not out since"),
+      active_users: count.describe("Who have signed in within 24 hours"),
       total_users: count.describe("Of more than 500,000 it is an estimate"),
       scheduled_deletions: count,
       db_status: z.enum(["healthy", "degraded"]).describe("`degraded`: the counts could not be read, and are 0"),

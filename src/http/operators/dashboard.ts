@@ -1,6 +1,5 @@
 import type { routes } from "../../contract/operators/dashboard.ts"
 import { wireVersion } from "../../contract/service/system.ts"
-import { firstIdAt } from "../../domain/core/snowflake.ts"
 import { statOf, windowOf } from "../../domain/service/telemetry.ts"
 import { secondsAt } from "../../std/clock.ts"
 import type { Handlers } from "../server/handlers.ts"
@@ -34,7 +33,7 @@ export function operatorDashboard({ storage, policy, clock, figures }: Dashboard
   async function count() {
     const [tickets, users] = await Promise.all([
       storage.operatorOverview.ticketCounts(),
-      storage.operatorOverview.userCounts(firstIdAt(clock() - dayMs)),
+      storage.operatorOverview.userCounts(secondsAt(clock() - dayMs)),
     ])
     return { tickets, ...users }
   }

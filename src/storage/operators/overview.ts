@@ -1,4 +1,3 @@
-import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Sql } from "../core/database.ts"
 
 /** Connections older than this are listed. */
@@ -44,12 +43,12 @@ export const operatorOverviewStorage = (sql: Sql) => ({
     return row!
   },
 
-  /** @param since the first id of the time from which sign-ins count */
+  /** @param sinceS Unix seconds: who has signed in from then on is active */
   async userCounts(
-    since: Snowflake,
+    sinceS: number,
   ): Promise<{ active_users: number; total_users: number; scheduled_deletions: number }> {
     const [row] = await sql<{ active_users: number; total_users: number; scheduled_deletions: number }[]>`
-      SELECT (SELECT count(DISTINCT user_id) FROM sessions WHERE id >= ${since} AND id <> user_id)::int AS active_users,
+      SELECT (SELECT count(*) FROM users WHERE last_login >= ${sinceS})::int AS active_users,
              (CASE WHEN (SELECT reltuples FROM pg_class WHERE oid = 'users'::regclass) > ${maxCounted}
                THEN (SELECT reltuples FROM pg_class WHERE oid = 'users'::regclass)
                ELSE (SELECT count(*) FROM users WHERE NOT bot AND deletion_status <> 'purged') END)::int AS total_users,
