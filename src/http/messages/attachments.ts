@@ -226,9 +226,11 @@ export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
         body: {
           size: length,
           open: () => openAt(http, found, { from, length }),
-          ...(blobs.link && {
-            link: () => blobs.link!(uploadFile(found.blob), { contentType, disposition, cacheControl }),
-          }),
+          // The operator's page may load nothing from elsewhere.
+          ...(blobs.link &&
+            !operator && {
+              link: () => blobs.link!(uploadFile(found.blob), { contentType, disposition, cacheControl }),
+            }),
         },
         headers: {
           ...harmless,
