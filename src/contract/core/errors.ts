@@ -101,7 +101,7 @@ export const errors = {
   setting_invalid: { status: 400, message: "Invalid setting", retry: false },
   invalid_badge: { status: 400, message: "Invalid badge", retry: false },
   notification_settings_limit: { status: 400, message: "Notification settings limit", retry: false },
-  unknown_tier: { status: 400, message: "Unknown tier", retry: false },
+  unknown_tier: { status: 400, message: "Invalid tier", retry: false },
 
   // The end of an account, and what is held of it
   wrong_password: { status: 400, message: "Incorrect password", retry: false },

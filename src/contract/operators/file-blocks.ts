@@ -2,7 +2,7 @@ import { z } from "zod"
 import { omittable, Seconds, Snowflake, SnowflakeInput, Success, text } from "../core/fields.ts"
 import { defineRoute } from "../core/registry.ts"
 import { FileHash } from "../messages/file-reports.ts"
-import { byUser, listQuery, RowId } from "./fields.ts"
+import { listQuery, RowId } from "./fields.ts"
 
 const operators = { mount: "operators", tag: "Operators", auth: "operator" } as const
 const blockedBy = {
@@ -100,9 +100,9 @@ export const unblockUploader = defineRoute({
   method: "DELETE",
   path: "/admin/blocked-users/:user_id",
   summary: "Let a user send files again. Also where they could",
-  params: byUser,
+  params: z.object({ user_id: RowId }),
   reply: Success,
-  fails: ["invalid_user_id"],
+  fails: [],
 })
 
 export const routes = {

@@ -69,3 +69,11 @@ test("AREA3: behind trusted proxies the last hop that is none of them counts", (
   for (const nobody of ["unknown", "", "10.0.0.1, _hidden, 192.0.2.2", "10.0.0.1,"])
     expect([nobody, behind(nobody)]).toEqual([nobody, false])
 })
+
+test("AREA3: a trusted proxy that names its client in a header that is not read speaks for nobody", () => {
+  const hosts = ["127.0.0.1", "192.0.2.1"]
+  expect(enters({ peer: "127.0.0.1" }, hosts, true)).toBe(true)
+  for (const named of [{ realIp: "203.0.113.9" }, { realIp: "127.0.0.1" }, { forwarded: "for=203.0.113.9" }])
+    expect([named, enters({ peer: "127.0.0.1", ...named }, hosts, true)]).toEqual([named, false])
+  expect(enters({ peer: "127.0.0.1", realIp: "203.0.113.9", forwardedFor: "192.0.2.1" }, hosts, true)).toBe(true)
+})

@@ -51,6 +51,8 @@ export function mayEnter(
   { trustedProxies, allowed }: HostRules,
 ): boolean {
   if (isIn(peer, trustedProxies)) {
+    // It speaks for somebody whom it names in a header that is not read.
+    if (allowed && forwardedFor === undefined && (realIp ?? forwarded) !== undefined) return false
     const client = forwardedFor === undefined ? peer : lastUntrusted(hopsOf(forwardedFor), trustedProxies)
     return client !== undefined && (!allowed || isIn(client, allowed))
   }

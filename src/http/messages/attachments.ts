@@ -208,7 +208,9 @@ export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
       if (!operator && (caller === undefined || !isKept) && !(await storage.uploads.isShown(file)))
         throw fail("file_not_found")
       if (caller && !(await mayRead(found, caller.user_id))) throw fail("file_access_denied")
-      if (thumbnail) return thumbnailContent(http, thumbnail)
+      // Each time that an operator looks is recorded.
+      const cacheControl = operator ? "no-store" : "private, max-age=3600"
+      if (thumbnail) return thumbnailContent(http, thumbnail, cacheControl)
 
       const etag = `"${found.file}-${found.size}"`
       const isWhole = range === undefined || (ifRange !== undefined && ifRange !== etag)
@@ -218,8 +220,6 @@ export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
       const isSaved = query.download === true || !isShown(found.content_type)
       const contentType = servedType(found.content_type)
       const disposition = contentDisposition(isSaved ? "attachment" : "inline", found.filename)
-      // Each time that an operator looks is recorded.
-      const cacheControl = operator ? "no-store" : "private, max-age=3600"
       return {
         contentType,
         ...(part && { status: 206 }),
@@ -291,11 +291,12 @@ const tooLarge = (bytes: number, limit: number) => fail("file_over_limit", { mes
 async function thumbnailContent(
   { storage, integrations: { blobs } }: AttachmentNeeds,
   { file, side }: { file: string; side: number },
+  cacheControl: string,
 ): Promise<Content> {
   const made = (await storage.thumbnails.find([file])).get(file)
   const body = made && made.base !== null ? await blobs.get(thumbnailFile(made.base, side)) : undefined
   if (!body) throw fail("file_not_found")
-  const headers = { ...harmless, "Cache-Control": "private, max-age=3600", ETag: `"${file}-${side}"` }
+  const headers = { ...harmless, "Cache-Control": cacheControl, ETag: `"${file}-${side}"` }
   return { contentType: "image/webp", body, headers }
 }
 

@@ -23,7 +23,7 @@ export const fileReports = (http: FileReportNeeds): Handlers<typeof routes> => {
       return { hash_value, is_blocked: blocked !== undefined, reason: blocked?.reason ?? null }
     },
 
-    async reportFile({ body, caller: { user_id } }) {
+    async reportFile({ body, caller: { user_id, bot } }) {
       const { hash_value, phash_value = null, details = null, uploader_id = null, message_id = null } = body
       if ((await storage.fileBlocks.pendingReportsOf(user_id)) >= limits.pendingFileReports)
         throw fail("report_limit", { retry_after: reportRetryAfterSeconds })
@@ -38,7 +38,8 @@ export const fileReports = (http: FileReportNeeds): Handlers<typeof routes> => {
         message_id,
         attachment_url: body.attachment_url ?? null,
         block_uploader: body.block_uploader ?? false,
-        counts: await mayReadInAny(channels, user_id),
+        // An owner may have many bots.
+        counts: !bot && (await mayReadInAny(channels, user_id)),
       })
       const reports = policy.reports_to_block_file
       if (reports > 0) await storage.fileBlocks.blockReported(hash_value, reports, secondsAt(clock()))

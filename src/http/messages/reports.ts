@@ -1,7 +1,7 @@
 import { userActor } from "../../actors/user.ts"
 import { fail, type ErrorCode } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
-import { reportSubmitted } from "../../contract/messages/file-reports.ts"
+import { limits as fileLimits, reportSubmitted } from "../../contract/messages/file-reports.ts"
 import { limits, type ReportCategory, type routes } from "../../contract/messages/reports.ts"
 import { attachmentPath } from "../../domain/messages/attachments.ts"
 import { reportedPart, type SaidInReport } from "../../domain/messages/reports.ts"
@@ -41,7 +41,11 @@ export const reports = (http: ReportNeeds): Handlers<typeof routes> => {
         reported_user_id: message.author_id,
         message_content: reportedPart(message.content),
         ...saidIn(body),
-        files: Array.from(files, ([hash_value, attachment_url]) => ({ hash_value, attachment_url })),
+        // No more than may wait of a user's reports of files.
+        files: Array.from(files, ([hash_value, attachment_url]) => ({ hash_value, attachment_url })).slice(
+          0,
+          Math.max(0, fileLimits.pendingFileReports - (await storage.fileBlocks.pendingReportsOf(user_id))),
+        ),
       })
       await blockWhatIsReported(files.keys())
       return submitted(await storage.reports.latestMessageReport(user_id, channel_id, message_id), "message_not_found")

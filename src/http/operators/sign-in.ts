@@ -157,8 +157,9 @@ function signingIn(http: SignInNeeds, judging: Judging): Handlers<Pick<Routes, S
   return {
     async operatorLogin({ body: { username, password }, address, trail }) {
       hashing.requireCapacity()
-      const keys = keysOf(username, address)
       const operator = await operators.findByName(username)
+      // PostgreSQL and JavaScript do not lower every letter alike: a name counts as it is stored.
+      const keys = keysOf(operator?.name ?? username, address)
       if (operator) trail.operator = operator
       // Not the name: it may be a password that went into the wrong field.
       else trail.target = "an unknown name"

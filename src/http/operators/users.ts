@@ -93,13 +93,12 @@ export const operatorUsers = (
       return success
     },
 
-    async forceUsernameChange({ params, body: { ban_current: isBanned = false, reason }, operator, trail }) {
+    async forceUsernameChange({ params, body: { ban_current: isBanned = false, reason }, operator }) {
       if (isBanned && (await storage.bannedUsernames.isFull())) throw fail("banned_username_limit")
-      const { username } = await orders.forceRename(params.user_id, {
+      await orders.forceRename(params.user_id, {
         reason: reason || usualReason,
         ...(isBanned && { ban: { operator_id: operator.id } }),
       })
-      trail.result = { username }
       return success
     },
 
@@ -112,7 +111,7 @@ export const operatorUsers = (
       const found = await storage.userDirectory.find(params.user_id)
       if (!found) throw fail("user_not_found")
       const { owned_servers, bots, sessions } = found
-      trail.result = { username: found.username, owned_servers, bots, sessions }
+      trail.result = { owned_servers, bots, sessions }
       const begun = await orders.purge(params.user_id)
       // A worker of the version before does not purge what is not due.
       if (!begun && found.deletion_status !== "purged") throw unavailable("the account's worker is of an older version")

@@ -138,9 +138,9 @@ export class OperatorArea {
   /** @param session what `sessionIn` said */
   async operatorOf(session: string | null, exchange: Exchange, { auth }: Route): Promise<Operator> {
     if (session === null) throw fail("invalid_token")
-    if (auth !== "operator") this.requireAddress(exchange)
     const address = exchange.client.text
     const found = await this.#storage.operators.findSession(session)
+    if (found && auth !== "operator") this.requireAddress(exchange)
     if (found && auth === "operator") setNewest(this.#known, session, exchange.startedAt + knownMs, maxKnown)
     if (found) return { id: found.operator_id, name: found.name, address, session }
     if (auth === "operator") throw fail("operator_session_ended")
@@ -180,8 +180,11 @@ export class OperatorArea {
       // Somebody who is refused again and again does not fill the trail: what led to it is there.
       if (failure?.code !== "operator_locked" && (operator || target !== undefined)) {
         const entry = { operator, action, target: cutTarget(target), input: "{}", address: call.address! }
-        const id = await this.#storage.operatorTrail.begin(entry)
-        await this.#end(id, failure ? errors[failure.code].status : 200, failure, call.trail)
+        // What was answered stands: a session is open, and codes are shown once.
+        const id = await this.#storage.operatorTrail.begin(entry).catch((error: unknown) => {
+          this.#log.error({ err: error, action, operator: operator?.id }, "an operator's call is not recorded")
+        })
+        if (id !== undefined) await this.#end(id, failure ? errors[failure.code].status : 200, failure, call.trail)
       }
     }
   }

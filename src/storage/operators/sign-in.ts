@@ -94,9 +94,10 @@ export const operatorSignInStorage = (sql: Sql) => {
     ): Promise<boolean> {
       const { challenge, factor, operator_id } = session
       const rows = await sql`
-      WITH known AS (
+      WITH open AS (SELECT operator_id FROM operator_challenges WHERE token_hash = ${challenge} FOR UPDATE),
+           known AS (
              UPDATE operators SET last_login = extract(epoch FROM now())::bigint, ${spent(factor)}
-             WHERE id = ${operator_id} AND ${isUnspent(factor)} RETURNING id),
+             FROM open WHERE id = ${operator_id} AND id = open.operator_id AND ${isUnspent(factor)} RETURNING id),
            used AS (DELETE FROM operator_challenges USING known WHERE token_hash = ${challenge})
       ${opened(session)} FROM known RETURNING 1`
       return rows.length > 0
@@ -113,10 +114,11 @@ export const operatorSignInStorage = (sql: Sql) => {
     ): Promise<boolean> {
       const { challenge, totp_pending, step, backup_codes, operator_id } = session
       const rows = await sql`
-      WITH known AS (
+      WITH open AS (SELECT operator_id FROM operator_challenges WHERE token_hash = ${challenge} FOR UPDATE),
+           known AS (
              UPDATE operators SET last_login = extract(epoch FROM now())::bigint, totp_secret = totp_pending,
                totp_pending = NULL, totp_step = ${step}, must_setup_otp = false, backup_codes = ${backup_codes as string[]}
-             WHERE id = ${operator_id} AND totp_pending = ${totp_pending} RETURNING id),
+             FROM open WHERE id = ${operator_id} AND id = open.operator_id AND totp_pending = ${totp_pending} RETURNING id),
            used AS (DELETE FROM operator_challenges USING known WHERE token_hash = ${challenge})
       ${opened(session)} FROM known RETURNING 1`
       return rows.length > 0
