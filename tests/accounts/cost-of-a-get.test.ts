@@ -44,7 +44,7 @@ const server = createHttpServer({
     admission: { bucketFor: () => undefined, admit: () => Promise.resolve(admitted) },
     tokens: {},
     tokenBinding: false,
-    accessTokens: () => new AccessTokens([]),
+    gate: { accessTokens: () => new AccessTokens([]), noteUse() {} },
     blocked: { any: () => false, has: () => false },
     isLimiting: false,
     isUnlimited: () => false,

@@ -567,6 +567,10 @@ const applyWrite = {
   putPollVote() {},
   insertUploadUse() {},
   putHashReport() {},
+  addHashReport() {},
+  putMessageReport() {},
+  putUserReport() {},
+  insertFeedback() {},
   // Operators are no part of the simulated world.
   banUsername() {},
   putUserNotes() {},
