@@ -1,4 +1,5 @@
 /** Operators of a test, and what they call. */
+import { argon2id, hash } from "argon2"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
 import type { TrailEntry } from "../../src/contract/operators/trail.ts"
 import type { Cluster } from "./cluster.ts"
@@ -15,6 +16,9 @@ export interface TestOperator {
   trail(endpoint: Endpoint): Promise<TrailEntry[]>
 }
 
+/** Of a password that nobody knows. */
+const passwordHash = hash(newSecret(), { type: argon2id, memoryCost: 1_024, timeCost: 2, parallelism: 1 })
+
 /** Plants the account and the session: to sign in is a story of its own. */
 export async function newOperator(
   cluster: Pick<Cluster, "sql" | "newName">,
@@ -23,7 +27,7 @@ export async function newOperator(
   const name = cluster.newName("operator")
   const token = newSecret()
   const [row] = await cluster.sql<{ id: string }[]>`
-    WITH made AS (INSERT INTO operators (name, password_hash) VALUES (${name}, 'none') RETURNING id)
+    WITH made AS (INSERT INTO operators (name, password_hash) VALUES (${name}, ${await passwordHash}) RETURNING id)
     INSERT INTO operator_sessions (token_hash, operator_id, expires_at, address)
     SELECT ${hashSecret(token)}, id, extract(epoch FROM now())::bigint + ${lastsSeconds}, '127.0.0.1' FROM made
     RETURNING operator_id::text AS id`
