@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises"
 import { hashSecret, newSecret } from "../../cluster/tokens.ts"
 import { fail } from "../../contract/core/errors.ts"
 import { success } from "../../contract/core/fields.ts"
@@ -13,6 +14,11 @@ import {
 import { secondsAt } from "../../std/clock.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
+import type { FigureSources } from "./overview.ts"
+import type { SecurityNeeds } from "./security.ts"
+
+type AccessTokenNeeds = Http<"accessTokens" | "accessUses"> &
+  Pick<SecurityNeeds, "service"> & { readonly figures: Pick<FigureSources, "lookAtState"> }
 
 const wrong = (message: string) => fail("invalid_access_token_value", { message })
 
@@ -27,12 +33,22 @@ function modeIn(text: string | undefined): ScopeMode | undefined {
   throw wrong("scope_mode must be none, monitor or enforce")
 }
 
-/** API access tokens, as operators issue and watch them. */
+/**
+ * API access tokens, as operators issue and watch them. What is answered holds on every worker:
+ * a token that was taken back is accepted nowhere, and a new one everywhere.
+ */
 export const operatorAccessTokens = ({
   storage,
   clock,
-}: Http<"accessTokens" | "accessUses">): Handlers<typeof routes> => {
+  service,
+  figures,
+}: AccessTokenNeeds): Handlers<typeof routes> => {
   const { accessTokens, accessUses } = storage
+
+  /** The worker that answers looks at once. Two looks of the others: one may have just begun. */
+  async function knownEverywhere(): Promise<void> {
+    await Promise.all([figures.lookAtState(), sleep(2 * service.lookEveryMs)])
+  }
 
   function endIn(expires_at: number | undefined): number | undefined {
     if (expires_at !== undefined && expires_at <= secondsAt(clock())) throw wrong("expires_at must be in the future")
@@ -62,6 +78,7 @@ export const operatorAccessTokens = ({
       if (made === "taken") throw fail("access_token_exists")
       if (!made) throw fail("access_token_limit")
       trail.result = { id: made.id }
+      await knownEverywhere()
       return { token, access_token: await find(made.id) }
     },
 
@@ -87,6 +104,7 @@ export const operatorAccessTokens = ({
         expires_at: clear_expiry === true ? null : endIn(expires_at),
       })
       if (!isChanged) throw fail("access_token_not_found")
+      if ([expires_at, clear_expiry, scope_mode].some(value => value !== undefined)) await knownEverywhere()
       return find(token_id)
     },
 
@@ -96,6 +114,7 @@ export const operatorAccessTokens = ({
       if (made === "taken") throw fail("access_token_exists")
       if (!made) throw fail("access_token_not_found")
       trail.result = { id: made.id }
+      await knownEverywhere()
       return { token, access_token: await find(made.id) }
     },
 
@@ -109,6 +128,7 @@ export const operatorAccessTokens = ({
       const added = await accessTokens.addScope(params.token_id, { scope_type, value }, operator.id)
       if (!added) throw fail("access_token_not_found")
       if (added === "full") throw fail("access_token_scope_limit")
+      await knownEverywhere()
       return added
     },
 
@@ -116,6 +136,7 @@ export const operatorAccessTokens = ({
       const isGone = await accessTokens.removeScope(params.token_id, params.scope_id)
       if (isGone === undefined) throw fail("access_token_not_found")
       if (!isGone) throw fail("access_token_scope_not_found")
+      await knownEverywhere()
       return success
     },
 
@@ -123,6 +144,7 @@ export const operatorAccessTokens = ({
       const revoked = await accessTokens.revoke(params.token_id, operator.id)
       if (!revoked) throw fail("access_token_not_found")
       trail.result = { name: revoked.name }
+      await knownEverywhere()
       return success
     },
   }
