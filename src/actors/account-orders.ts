@@ -3,6 +3,7 @@ import { Failure } from "../contract/core/errors.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import { loginKeyOf } from "../domain/accounts/failed-logins.ts"
 import { erasedName } from "../domain/accounts/usernames.ts"
+import { eachConcurrently } from "../std/each-concurrently.ts"
 import type { Storage } from "../storage/storage.ts"
 import { userActor } from "./user.ts"
 import { suspended } from "./accounts/account-status.ts"
@@ -12,6 +13,10 @@ export interface AccountOrdersNeeds {
   readonly storage: Pick<Storage, "sessions" | "bots">
 }
 
+/** Bots of one owner that are told at a time. */
+const maxConcurrentAsks = 8
+const never = new AbortController().signal
+
 /**
  * What operators order about an account, for the program of operators and for their page alike. What
  * is answered is so on every worker: on the account's own tokens and on those of its bots, which share
@@ -20,7 +25,17 @@ export interface AccountOrdersNeeds {
 export const accountOrders = ({ ask, storage }: AccountOrdersNeeds) => {
   async function tellBots(user: Snowflake, message: string | null): Promise<readonly { id: Snowflake }[]> {
     const bots = await storage.bots.ownedBy(user)
-    for (const { id } of bots) await ask(userActor, id, { type: "accountStatusChanged", message })
+    const failures: unknown[] = []
+    // One that fails keeps no other from being told.
+    await eachConcurrently(bots, maxConcurrentAsks, never, async ({ id }) => {
+      try {
+        await ask(userActor, id, { type: "accountStatusChanged", message })
+      } catch (error) {
+        // It was deleted meanwhile.
+        if (!(error instanceof Failure) || error.code !== "user_not_found") failures.push(error)
+      }
+    })
+    if (failures.length > 0) throw failures[0]
     return bots
   }
 
