@@ -59,6 +59,9 @@ export interface AccountDeletionCommands {
 
 type User = Readonlied<UserState>
 
+/** Ten years: a later time is a mistake. */
+const latestSeconds = 3_653 * 86_400
+
 const day = 86_400
 
 export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDeletionCommands>["commands"] = {
@@ -103,6 +106,8 @@ export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDel
     turn({ state: user, now }, { deletion_at }) {
       if (user.deletion_status !== "frozen") throw fail("not_scheduled_for_deletion")
       if (deletion_at <= secondsAt(now)) throw fail("deletion_in_the_past")
+      if (deletion_at > secondsAt(now) + latestSeconds)
+        throw fail("deletion_in_the_past", { message: "deletion_at must be at most 10 years ahead" })
       return { ...becoming(user, { deletion_at }), publish: [purgeAt(user.id, deletion_at)], reply: undefined }
     },
   },

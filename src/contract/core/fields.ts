@@ -29,12 +29,18 @@ export const Seconds = z.int().meta({ description: "Unix time in seconds" })
 /** From this number on a time is in milliseconds: as seconds it would be in the year 5138. */
 const leastMilliseconds = 100_000_000_000
 
+const inSeconds = (time: number): number => (time >= leastMilliseconds ? Math.floor(time / 1000) : time)
+const eitherUnit = "Unix time in seconds. A number of 100,000,000,000 or more is in milliseconds"
+
 /** A time as we take it in, in either unit; it becomes seconds. */
-export const SecondsInput = z
-  .int()
-  .nonnegative()
-  .transform(time => (time >= leastMilliseconds ? Math.floor(time / 1000) : time))
-  .describe("Unix time in seconds. A number of 100,000,000,000 or more is in milliseconds")
+export const SecondsInput = z.int().nonnegative().transform(inSeconds).describe(eitherUnit)
+
+/** The same in a query string. */
+export const querySeconds = z
+  .string()
+  .regex(/^-?\d{1,15}$/, "must be an integer")
+  .transform(digits => inSeconds(Number(digits)))
+  .meta({ type: "integer", description: eitherUnit })
 
 /**
  * Text that a person wrote: no lone surrogate, no U+0000 (both are refused with 400 before a schema

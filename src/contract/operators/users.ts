@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { omittable, Seconds, Snowflake, Success, text } from "../core/fields.ts"
+import { omittable, querySeconds, Seconds, Snowflake, Success, text } from "../core/fields.ts"
 import { defineRoute } from "../core/registry.ts"
 import { byUser, listQuery } from "./fields.ts"
 
@@ -139,16 +139,10 @@ const delayDeletionBy = (method: "POST" | "PATCH") =>
     ...shared,
     method,
     path: "/admin/users/:user_id/delay-deletion",
-    summary: "Move the deletion of an account to another time",
+    summary: "Move the deletion of an account to another time, at most 10 years ahead",
     trail: { keeps: ["deletion_at"] },
     params: byUser,
-    query: z.object({
-      deletion_at: z
-        .string()
-        .regex(/^-?\d{1,15}$/, "must be an integer")
-        .transform(Number)
-        .meta({ type: "integer", description: "Unix time in seconds" }),
-    }),
+    query: z.object({ deletion_at: querySeconds }),
     reply: Success,
     fails: ["invalid_user_id", "user_not_found", "not_scheduled_for_deletion", "deletion_in_the_past"],
   })
