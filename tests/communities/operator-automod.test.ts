@@ -133,6 +133,15 @@ test("rules of any server: written, listed, changed and deleted, and in the trai
   // Who changes it makes it theirs.
   const taken = await owner.editAutomodRule({ server_id, rule_id: made.id, name: "ours" })
   expect(taken).toMatchObject({ created_by: operator.id, updated_by: ada.id })
+  // An operator only by what it looks for or does: by anything else it gets none of their power.
+  const same = { rule_id: made.id, name: "theirs", enabled: true, priority: 5, config: noBadWords.config }
+  expect(await here.editOperatorAutomodRule(same)).toMatchObject({ name: "theirs", priority: 5, updated_by: ada.id })
+  for (const change of [{ config: { keywords: ["worse"] } }, { actions: deleting }]) {
+    const rule_id = made.id
+    expect(await there.editOperatorAutomodRule({ rule_id, ...change })).toMatchObject({ updated_by: operator.id })
+    const name = `ours after ${Object.keys(change).join()}`
+    expect(await owner.editAutomodRule({ server_id, rule_id, name })).toMatchObject({ updated_by: ada.id })
+  }
   expect(await here.deleteOperatorAutomodRule({ rule_id: made.id })).toEqual({ success: true })
   expect(await owner.listAutomodRules({ server_id })).toEqual([])
 

@@ -25,7 +25,8 @@ import type { ActorKind, LookUpFirst } from "../../runtime/actor.ts"
  * Auto-moderation: what can be configured. The rules are part of the server's home, so every
  * message is judged by the rules of that moment (automod-judging.ts). They keep:
  *   AM3  A rule has no power that its author lacks: to kick, to ban, and over members of the
- *       same or a higher rank.
+ *       same or a higher rank. An operator's rule has all of them; a member's rule does not get
+ *       them by an operator who leaves what it looks for and what it does as they are.
  */
 export interface AutomodCommands {
   listAutomodRules(input: Writer): AutomodRule[]
@@ -115,11 +116,13 @@ export const automodCommands: ActorKind<ServerState, ServerState, AutomodCommand
       const { state: server, now } = context
       const caller = requireWriter(server, { user, isOperator })
       const before = ruleOf(server, rule_id)
-      const rule: AutomodRule = { ...before, ...patch, updated_at: secondsAt(now), updated_by: user }
-      if (caller) requirePowers(server, caller, rule) // AM3
+      const patched: AutomodRule = { ...before, ...patch, updated_at: secondsAt(now) }
+      if (caller) requirePowers(server, caller, patched) // AM3
       requireTargets(server, patch)
-      const changed = changes(before, rule)
+      const changed = changes(before, patched)
       if (Object.keys(changed).length === 0) return { reply: before }
+      const isTheirs = !isOperator || "config" in changed || "actions" in changed // AM3
+      const rule = isTheirs ? { ...patched, updated_by: user } : patched
       const automod = inOrder([...rulesOf(server).filter(({ id }) => id !== rule_id), rule])
       const unknown = measuring(server, user, context.answer, automod)
       if (unknown) return unknown
