@@ -3,10 +3,11 @@ import sharp from "sharp"
 import { routes } from "../../src/contract/contract.ts"
 import { createPictures } from "../../src/integrations/pictures.ts"
 import { operator } from "../../src/process/operator/operator.ts"
+import { newOperator } from "../kit/area.ts"
 import { refusal } from "../kit/conformance.ts"
 import { send } from "../kit/exchange.ts"
 import { fileOf } from "../kit/pictures.ts"
-import type { Person } from "../kit/person.ts"
+import { clientAt, type Person } from "../kit/person.ts"
 import { plantedId, sharedServer } from "../kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
@@ -201,6 +202,14 @@ test("so many users who can see a file and report it block it; strangers and rep
   ).toEqual([ada.id, lin.id, max.id].toSorted())
   expect(rows).toHaveLength(6)
   expect(await obeyed(shared, "files", "blocked")).toContain("by reports")
+  // Once it is cleared, one more report is not enough.
+  const op = clientAt(shared.west, (await newOperator(shared)).token)
+  await op.reviewHashReport({ report_id: first.report_id, action: "clear" })
+  await report(max)
+  await report(lin)
+  expect(await isBlocked()).toBe(false)
+  await report(ada)
+  expect(await isBlocked()).toBe(true)
 
   expect(await rest.getCompressionStatus()).toEqual({
     enabled: true,

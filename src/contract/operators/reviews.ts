@@ -59,7 +59,7 @@ const HashReport = z
     message_id: Snowflake.nullable(),
     attachment_url: z.string().nullable(),
     block_uploader: z.boolean().describe("The reporter asks that the uploader be blocked, too"),
-    counts: z.boolean().describe("The reporter could read a message with such a file"),
+    counts: z.boolean().describe("The reporter could read a message with such a file, and it was not cleared since"),
   })
   .meta({ id: "HashReport" })
 

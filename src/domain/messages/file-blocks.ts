@@ -38,7 +38,7 @@ export interface HashReport {
   message_id: Snowflake | null
   attachment_url: string | null
   block_uploader: boolean
-  /** The reporter could read a message with such a file. */
+  /** The reporter could read a message with such a file, and no operator has cleared it since. */
   counts: boolean
 }
 

@@ -151,12 +151,21 @@ const reviewStorage = (sql: Sql) => ({
     return row!.found > 0 ? { blocked_uploader: row!.blocked_uploader } : undefined
   },
 
-  /** Ends the block of what a report is about, and of what looks like it. @returns whether there is such a report */
+  /**
+   * Ends the block of what a report is about, and of what looks like it. Who has reported it before
+   * counts no longer: else the next report would block it again at once. @returns whether there is
+   * such a report
+   */
   async clearAsReported(review: Review<FileReviewAction>): Promise<boolean> {
     const [row] = await sql<{ found: number }[]>`
       WITH reviewed AS (${reviewing(sql, review)} RETURNING hash_value),
         gone AS (DELETE FROM blocked_hashes b USING reviewed r WHERE b.hash_value = r.hash_value OR b.alike = r.hash_value)
       SELECT count(*)::int AS found FROM reviewed`
+    // On its own, and in one order: two reviews of one file do not wait for each other.
+    await sql`
+      UPDATE hash_reports SET counts = false WHERE id IN (
+        SELECT o.id FROM hash_reports o JOIN hash_reports cleared USING (hash_value)
+        WHERE cleared.id = ${review.id} AND cleared.status = 'cleared' AND o.status = 'pending' AND o.counts ORDER BY o.id FOR UPDATE OF o)`
     // A review that blocked it at the same moment was not seen yet: the statement had begun before
     // that one was committed.
     await sql`
