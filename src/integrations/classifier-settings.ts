@@ -63,8 +63,8 @@ export class ClassifierSettingsStore {
   async shown(): Promise<AutomodSettings> {
     const { isOff, classifiers, trusted } = await this.inForce()
     const shown: Record<string, unknown> = { ...shownClassifiers(classifiers) }
-    // What the configuration says may have a secret anywhere in its URL.
-    for (const backend of trusted) shown[backend] = withoutQuery(shown[backend] as object)
+    // What the configuration says may have a name and a password in its URL.
+    for (const backend of trusted) shown[backend] = withoutUser(shown[backend] as object)
     return { enabled: !isOff, ai: shown }
   }
 
@@ -107,9 +107,9 @@ export class ClassifierSettingsStore {
   }
 }
 
-function withoutQuery(settings: object): object {
+function withoutUser(settings: object): object {
   const place = "endpoint_url" in settings ? "endpoint_url" : "api_url"
   const url = new URL((settings as Record<string, string>)[place]!)
-  url.username = url.password = url.search = url.hash = ""
+  url.username = url.password = url.hash = ""
   return { ...settings, [place]: url.href }
 }

@@ -196,13 +196,14 @@ test("a classifier that an operator sets up judges messages of every worker with
   const isThere = async (id: string) => (await owner.listMessages({ channel_id })).some(message => message.id === id)
   await say("nobody is asked")
   const custom = {
-    endpoint_url: `${url}/first`,
+    endpoint_url: `${url}/first?key=in-the-url`,
     api_key: "top-secret",
     headers: { "X-Tenant": "ours" },
     threshold: 0.8,
   }
   const shown = {
     ...custom,
+    endpoint_url: `${url}/first?********`,
     api_key: "********",
     headers: { "X-Tenant": "********" },
     auth_header: "Authorization",
@@ -215,7 +216,7 @@ test("a classifier that an operator sets up judges messages of every worker with
   const isAsked = (path: string) => asked.some(question => question.path === path)
   await until("messages are judged by it", async () => {
     await say("a bomb")
-    return isAsked("/first")
+    return isAsked("/first?key=in-the-url")
   })
   expect(asked[0]).toMatchObject({
     headers: { authorization: "Bearer top-secret", "x-tenant": "ours" },
@@ -227,15 +228,15 @@ test("a classifier that an operator sets up judges messages of every worker with
   // What is hidden stays; the rest of the object is replaced, and other objects stay.
   const openai = { api_key: "sk-other", api_url: `${url}/openai` }
   await there.setAutomodSettings({ ai: { openai } })
-  const hidden = { endpoint_url: `${url}/second`, api_key: "********", headers: { "X-Tenant": "********" } }
+  const hidden = { endpoint_url: `${url}/second?********`, api_key: "********", headers: { "X-Tenant": "********" } }
   const changed = await here.setAutomodSettings({ ai: { custom: hidden } })
   expect(changed.ai).toMatchObject({ custom: { ...hidden, threshold: 0.5 }, openai: { api_key: "********" } })
   answer = scoring(0.6)
   await until("the new one is asked", async () => {
     await say("another bomb")
-    return isAsked("/second")
+    return isAsked("/second?key=in-the-url")
   })
-  expect(asked.find(({ path }) => path === "/second")!.headers).toMatchObject({
+  expect(asked.find(({ path }) => path === "/second?key=in-the-url")!.headers).toMatchObject({
     authorization: "Bearer top-secret",
     "x-tenant": "ours",
   })
@@ -256,7 +257,7 @@ test("a classifier that an operator sets up judges messages of every worker with
   })
   await until("rules hold again", async () => !(await isGranted(say("badword"))))
   const trail = JSON.stringify(await operator.trail(shared.east))
-  for (const secret of ["top-secret", "sk-other", "ours"]) expect(trail).not.toContain(secret)
+  for (const secret of ["top-secret", "sk-other", "ours", "in-the-url"]) expect(trail).not.toContain(secret)
   expect(trail).toContain("setAutomodSettings")
 })
 
@@ -283,10 +284,12 @@ strict("AM4: keys go nowhere but where they were given for; private networks are
   const set = (ai: object) => rest.setAutomodSettings({ ai })
   // What the configuration says is shown without what may be secret in it, and may be anywhere.
   expect((await rest.getAutomodSettings()).ai).toEqual({
-    openai: { api_url: `${url}/openai`, api_key: "********", model: "omni-moderation-latest", threshold: 0.5 },
+    openai: { api_url: `${url}/openai?********`, api_key: "********", model: "omni-moderation-latest", threshold: 0.5 },
   })
   const elsewhere = { openai: { api_url: "https://192.0.2.7/v1", api_key: "********" } }
   expect(await messageOf(set(elsewhere))).toBe("Invalid ai.openai.api_key: is needed again for another address")
+  const queried = { openai: { api_url: "https://192.0.2.7/v1?********", api_key: "new" } }
+  expect(await messageOf(set(queried))).toBe("Invalid ai.openai.api_url: is needed again for another address")
   const headers = { "X-Key": "********" }
   expect(await messageOf(set({ custom: { endpoint_url: "https://192.0.2.7", headers } }))).toMatch(
     /^Invalid ai\.custom\.headers\.X-Key: there is none/,

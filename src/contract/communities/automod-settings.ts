@@ -37,6 +37,10 @@ const apiKey = headerText(1, limits.automod.secretCharacters)
   .nullish()
   .transform(value => value ?? null)
   .describe(`Shown as \`${hiddenSecret}\`, which leaves it as it is when it is sent`)
+/** Some services take their key in the query. */
+const address = HttpUrl.describe(
+  `A query is shown as \`?${hiddenSecret}\`, which leaves it as it is when it is sent. It has no name and no password`,
+)
 const threshold = (usual: number) =>
   or(z.number().min(0).max(1), usual).describe("Score from which on a rule without `score_threshold` is broken")
 
@@ -45,12 +49,12 @@ export const classifierSettings = {
   openai: z.object({
     api_key: apiKey,
     model: or(text(1, 100), "omni-moderation-latest"),
-    api_url: or(HttpUrl, "https://api.openai.com/v1/moderations"),
+    api_url: or(address, "https://api.openai.com/v1/moderations"),
     threshold: threshold(0.5),
   }),
   perspective: z.object({
     api_key: apiKey,
-    api_url: or(HttpUrl, "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"),
+    api_url: or(address, "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"),
     threshold: threshold(0.7),
     attributes: or(
       z
@@ -61,7 +65,7 @@ export const classifierSettings = {
     ),
   }),
   custom: z.object({
-    endpoint_url: HttpUrl,
+    endpoint_url: address,
     api_key: apiKey,
     auth_header: or(
       headerName.refine(name => !isFraming(name), "must not be a header of the connection"),

@@ -19,7 +19,7 @@ export function configuredClassifier<T extends ClassifierBackend>(
   backend: T,
   { url, token = null }: { readonly url: string; readonly token?: string | null | undefined },
 ): ClassifierSettings<T> {
-  const place = backend === "custom" ? "endpoint_url" : "api_url"
+  const place = placeOf(backend)
   const usual = classifierSettings[backend].parse({ [place]: "https://classifier.example" })
   return { ...usual, [place]: url, api_key: token } as ClassifierSettings<T>
 }
@@ -35,6 +35,17 @@ export const backendsOf = (classifiers: AutomodClassifiers): ClassifierBackend[]
 export const addressOfClassifier = (settings: NonNullable<Settings>): string =>
   "endpoint_url" in settings ? settings.endpoint_url : settings.api_url
 
+const placeOf = (backend: ClassifierBackend) => (backend === "custom" ? "endpoint_url" : "api_url")
+
+const hiddenQuery = `?${hiddenSecret}`
+
+function withHiddenQuery(address: string): string {
+  const url = new URL(address)
+  if (url.search === "") return address
+  url.search = hiddenQuery
+  return url.href
+}
+
 /** AM4 */
 export function shownClassifiers(classifiers: AutomodClassifiers): AutomodClassifiers {
   const shown = Object.fromEntries(
@@ -44,6 +55,7 @@ export function shownClassifiers(classifiers: AutomodClassifiers): AutomodClassi
         backend,
         {
           ...settings,
+          [placeOf(backend)]: withHiddenQuery(addressOfClassifier(settings)),
           api_key: settings.api_key === null ? null : hiddenSecret,
           ...("headers" in settings && {
             headers: Object.fromEntries(Object.keys(settings.headers).map(name => [name, hiddenSecret])),
@@ -84,9 +96,14 @@ function withSecrets(backend: ClassifierBackend, given: NonNullable<Settings>, b
     if (!isSameAddress) throw faulty(`${backend}.${place}: is needed again for another address`)
     return known
   }
+  const urlPlace = placeOf(backend)
+  const url = new URL(addressOfClassifier(given))
+  if (url.search === hiddenQuery)
+    url.search = kept(urlPlace, hiddenSecret, (before && new URL(addressOfClassifier(before)).search) || undefined)
   const headersBefore = before && "headers" in before ? before.headers : {}
   return {
     ...given,
+    ...(url.search !== "" && { [urlPlace]: url.href }),
     api_key: given.api_key === null ? null : kept("api_key", given.api_key, before?.api_key),
     ...("headers" in given && {
       headers: Object.fromEntries(
