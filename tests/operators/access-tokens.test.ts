@@ -2,7 +2,7 @@
 import { maxAccessTokens, maxScopes } from "../../src/domain/service/access-tokens.ts"
 import { refusal } from "../kit/conformance.ts"
 import { send, type Sending } from "../kit/exchange.ts"
-import { attentive } from "../kit/operator.ts"
+import { attentive, operatorOf } from "../kit/operator.ts"
 import { newOperator } from "../kit/area.ts"
 import { clientAt, type Endpoint } from "../kit/person.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
@@ -198,8 +198,10 @@ test("a token of one's own is taken once; wrong values and unknown ids are told 
   expect(await refusal(operator.createAccessToken({ token: own }))).toBe("access_token_exists")
 
   await shared.sql`
-    INSERT INTO access_tokens (name, token_hash, created_at) SELECT 'planted', 'hash ' || n, 0 FROM generate_series(1, ${maxAccessTokens}) AS n`
+    INSERT INTO access_tokens (name, token_hash, created_at) SELECT 'planted', 'hash ' || n, 0 FROM generate_series(0, ${maxAccessTokens}) AS n`
   expect(await refusal(operator.createAccessToken({}))).toBe("access_token_limit")
+  // Beyond the bound, as by two operators at once, it is in force as well.
+  expect(await operatorOf(shared).accessTokens.list()).toHaveLength(maxAccessTokens + 1)
   await shared.sql`WITH gone AS (DELETE FROM access_tokens WHERE name = 'planted') UPDATE service SET access_version = access_version + 1`
   await everywhere(shared, {}, letIn)
 })
@@ -271,4 +273,34 @@ test("its use is counted on every worker: from where, for what, and what was ref
   )
   await operator.revokeAccessToken({ token_id })
   await everywhere(shared, {}, letIn)
+})
+
+test("uses of several tokens are written down in the order of their ids: two workers do not lock each other out", async ({
+  shared,
+}) => {
+  const { on: operator } = await operatorAt(shared, shared.east)
+  const made = await Promise.all([1, 2].map(() => operator.createAccessToken({})))
+  const [low, high] = made
+    .map(({ access_token }) => access_token.id)
+    .toSorted((one, other) => Number(one) - Number(other))
+  // Found last, as one that was just used.
+  await shared.sql`UPDATE access_tokens SET name = 'moved' WHERE id = ${low!}`
+  const used = (token: string) => ({ token, requests: 5, denied: 0, last_seen_at: 1, first_at: 1, latest: undefined })
+  const { accessUses } = operatorOf(shared)
+  const { written } = await shared.sql.begin(async sql => {
+    await sql`SELECT FROM access_tokens WHERE id = ${low!} FOR UPDATE`
+    const note = accessUses.note({ tokens: [used(high!), used(low!)], addresses: [], paths: [], events: [] })
+    await until("it waits", async () => {
+      const waiting = await shared.sql`
+        SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%use_count_total%'`
+      return waiting.length === 1
+    })
+    await sql`SELECT FROM access_tokens WHERE id = ${high!} FOR UPDATE NOWAIT`
+    return { written: note }
+  })
+  await written
+  for (const token_id of [low!, high!]) {
+    expect((await operator.getAccessToken({ token_id })).access_token.use_count_total).toBe(5)
+    await operator.revokeAccessToken({ token_id })
+  }
 })

@@ -30,8 +30,8 @@ export interface AccessTokenUse {
 /** What is known of the use of access tokens. */
 export const accessUsesStorage = (sql: Sql) => ({
   /**
-   * Rows are written in the order of their keys, so that two workers wait for one another and not
-   * both for each other.
+   * Rows are locked in the order of their keys, so that two workers wait for one another and not
+   * both for each other. An UPDATE alone takes them in the order in which it finds them.
    */
   async note({ tokens, addresses, paths, events }: AccessUseBatch): Promise<void> {
     const rows = (values: readonly object[]) => sql`${JSON.stringify(values)}::text::jsonb`
@@ -40,15 +40,17 @@ export const accessUsesStorage = (sql: Sql) => ({
       ...(use && { ip: use.ip_address, agent: use.user_agent, path: use.path, at: use.used_at }),
     }))
     await sql`
+      WITH held AS MATERIALIZED (
+        SELECT id FROM access_tokens WHERE id = ANY(${tokens.map(({ token }) => token)}::bigint[]) ORDER BY id FOR NO KEY UPDATE)
       UPDATE access_tokens t SET use_count_total = use_count_total + n.requests - n.denied, denied_count_total = denied_count_total + n.denied,
         first_used_at = CASE WHEN n.at IS NULL THEN first_used_at ELSE least(first_used_at, n.first_at) END,
         last_used_at = greatest(last_used_at, n.at),
         last_used_ip_address = CASE WHEN n.at >= coalesce(last_used_at, 0) THEN n.ip ELSE last_used_ip_address END,
         last_used_user_agent = CASE WHEN n.at >= coalesce(last_used_at, 0) THEN n.agent ELSE last_used_user_agent END,
         last_used_path = CASE WHEN n.at >= coalesce(last_used_at, 0) THEN n.path ELSE last_used_path END
-      FROM (SELECT * FROM jsonb_to_recordset(${rows(latest)}) AS n
-        (token bigint, requests bigint, denied bigint, first_at bigint, at bigint, ip text, agent text, path text) ORDER BY token) AS n
-      WHERE t.id = n.token`
+      FROM held JOIN jsonb_to_recordset(${rows(latest)}) AS n
+        (token bigint, requests bigint, denied bigint, first_at bigint, at bigint, ip text, agent text, path text) ON n.token = held.id
+      WHERE t.id = held.id`
     await sql`
       INSERT INTO access_token_addresses AS a (token_id, ip_address, requests, denied, last_seen_at)
       SELECT token, ip_address, requests, denied, last_seen_at FROM jsonb_to_recordset(${rows(addresses)}) AS n
