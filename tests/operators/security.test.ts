@@ -232,6 +232,9 @@ test("no operator blocks the machine or where they come from themselves, in what
   await shared.sql`
     INSERT INTO address_blocks (address, blocked_at) SELECT '10.0.0.0'::inet + n, 0 FROM generate_series(1, ${maxBlocks}) AS n`
   expect(await refusal(operator.blockAddress({ ip_address: "198.51.100.1" }))).toBe("address_block_limit")
+  // Beyond the bound, as by two operators at once, it is in force as well.
+  await shared.sql`INSERT INTO address_blocks (address, blocked_at) VALUES ('198.51.100.1', -1)`
+  expect(await operatorOf(shared).blocks()).toHaveLength(maxBlocks + 1)
   await shared.sql`DELETE FROM address_blocks`
 })
 

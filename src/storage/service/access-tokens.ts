@@ -79,7 +79,7 @@ export interface AccessTokenChanges {
   readonly mode?: ScopeMode | undefined
 }
 
-/** Revoked ones beside those in force. */
+/** Revoked ones beside those in force, or more than there may be. */
 const maxListed = 2 * maxAccessTokens
 
 /** Its hash is that of a token that there is, or was. */
@@ -106,11 +106,14 @@ export const accessTokensStorage = (sql: Sql) => {
   }
 
   return {
-    /** Those that are not revoked, the newest first. */
+    /**
+     * Those that are not revoked, the newest first. Two operators at once can go beyond the bound:
+     * none of them is left out.
+     */
     async list(): Promise<AccessTokenRow[]> {
       return sql<AccessTokenRow[]>`
         SELECT id::text AS id, name, token_hash, mode, scopes, created_at, expires_at FROM access_tokens
-        WHERE revoked_at IS NULL ORDER BY access_tokens.id DESC LIMIT ${maxAccessTokens}`
+        WHERE revoked_at IS NULL ORDER BY access_tokens.id DESC LIMIT ${maxListed}`
     },
 
     /** As operators see them, the newest first. */

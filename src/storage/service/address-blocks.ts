@@ -31,11 +31,14 @@ export interface NewAddressBlock {
 
 /** Every change raises the version that workers look at. */
 export const addressBlocksStorage = (sql: Sql) => ({
-  /** Those in force, the newest first. */
+  /**
+   * Those in force, the newest first. Two operators at once can go beyond the bound: what is blocked
+   * stays so.
+   */
   async list(): Promise<AddressBlockRow[]> {
     return sql<AddressBlockRow[]>`
       SELECT address, reason, blocked_at, blocked_by::text AS blocked_by, expires_at FROM address_blocks
-      WHERE expires_at IS NULL OR expires_at > extract(epoch FROM now()) ORDER BY blocked_at DESC, address LIMIT ${maxBlocks}`
+      WHERE expires_at IS NULL OR expires_at > extract(epoch FROM now()) ORDER BY blocked_at DESC, address LIMIT ${2 * maxBlocks}`
   },
 
   /**
