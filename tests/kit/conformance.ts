@@ -141,6 +141,7 @@ const elaborated: Partial<Record<ErrorCode, RegExp>> = {
   invalid_automod_config: /^Invalid config[^]*: [^]+$/,
   invalid_automod_settings: /^Invalid ai\.[^]+: [^]+$/,
   invalid_automod_action: /^(Invalid actions[^]*|actions): [^]+$/,
+  deletion_in_the_past: /^deletion_at must be at most 10 years ahead$/,
   invalid_access_token_value: /^(token|scope_mode|scope_type|value|expires_at) must [^]+$/,
   weak_password: /^Weak password: it needs /,
   operator_locked: /^Too many login attempts\. Try again in \d+ seconds\.$/,

@@ -25,7 +25,7 @@ const everywhere = (shared: SharedCluster, sending: Sending, code: string, path 
     ),
   )
 /** What is answered is so on every worker: nobody waits for it. */
-const atOnce = async (shared: SharedCluster, sending: Sending, code: string) => {
+const holdsEverywhere = async (shared: SharedCluster, sending: Sending, code: string) => {
   const answers = await Promise.all([shared.east, shared.west].map(place => send(place, me, sending)))
   expect(answers.map(answer => answer.code)).toEqual([code, code])
 }
@@ -63,8 +63,8 @@ test("a token is issued, changed, rotated and revoked; its secret is told once, 
     revoked_by: null,
   })
   const { id: token_id } = access_token
-  await atOnce(shared, {}, "access_token_required")
-  await atOnce(shared, withToken(token), letIn)
+  await holdsEverywhere(shared, {}, "access_token_required")
+  await holdsEverywhere(shared, withToken(token), letIn)
   // The area itself asks for none.
   expect(await operator.listAccessTokens()).toHaveLength(1)
   const trail = await shared.sql<{ all: string }[]>`SELECT row_to_json(operator_trail)::text AS all FROM operator_trail`
@@ -81,7 +81,7 @@ test("a token is issued, changed, rotated and revoked; its secret is told once, 
   })
   await operator.addAccessTokenScope({ token_id, scope_type: "cidr", value: "198.51.100.7/24" })
   await operator.editAccessToken({ token_id, expires_at: later, scope_mode: "enforce" })
-  await atOnce(shared, withToken(token, "198.51.101.9"), "invalid_access_token")
+  await holdsEverywhere(shared, withToken(token, "198.51.101.9"), "invalid_access_token")
 
   // Two at once: one of them replaces it, the other finds nothing to replace.
   const rotations = await Promise.allSettled([1, 2].map(() => operator.rotateAccessToken({ token_id })))
@@ -97,9 +97,9 @@ test("a token is issued, changed, rotated and revoked; its secret is told once, 
   })
   expect(done!.access_token.id).not.toBe(token_id)
   expect(done!.token).not.toBe(token)
-  await atOnce(shared, withToken(token, "198.51.100.9"), "invalid_access_token")
-  await atOnce(shared, withToken(done!.token, "198.51.100.9"), letIn)
-  await atOnce(shared, withToken(done!.token, "198.51.101.9"), "invalid_access_token")
+  await holdsEverywhere(shared, withToken(token, "198.51.100.9"), "invalid_access_token")
+  await holdsEverywhere(shared, withToken(done!.token, "198.51.100.9"), letIn)
+  await holdsEverywhere(shared, withToken(done!.token, "198.51.101.9"), "invalid_access_token")
   const { scopes } = await operator.getAccessToken({ token_id: done!.access_token.id })
   expect(scopes).toMatchObject([{ scope_type: "cidr", value: "198.51.100.0/24" }])
 
@@ -112,7 +112,7 @@ test("a token is issued, changed, rotated and revoked; its secret is told once, 
     [1, 2].map(() => operator.revokeAccessToken({ token_id: done!.access_token.id })),
   )
   expect(revocations.filter(({ status }) => status === "fulfilled")).toHaveLength(1)
-  await atOnce(shared, {}, letIn)
+  await holdsEverywhere(shared, {}, letIn)
 })
 
 test("a token of one's own is taken once; wrong values and unknown ids are told apart", async ({ shared }) => {

@@ -190,7 +190,9 @@ export const AutomodRule = z.object({
   created_at: Seconds,
   updated_at: Seconds,
   created_by: Snowflake.describe("A user, or an operator of the service, whose ids have at most nine digits"),
-  updated_by: Snowflake.describe("Who last changed the rule. Its actions are done on their behalf. An operator of the service counts only where they change `config` or `actions`"),
+  updated_by: Snowflake.describe(
+    "Who last changed the rule. Its actions are done on their behalf. An operator of the service counts only where they change `config` or `actions`",
+  ),
 })
 export type AutomodRule = z.infer<typeof AutomodRule>
 

@@ -13,7 +13,9 @@ import { secondsAt } from "../../std/clock.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
 
-export interface SecurityNeeds extends Http<"sessions" | "bots" | "operatorRequests" | "addressBlocks" | "bannedUsernames"> {
+export interface SecurityNeeds extends Http<
+  "sessions" | "bots" | "operatorRequests" | "addressBlocks" | "bannedUsernames"
+> {
   readonly service: {
     /** Milliseconds from one look of every worker at what operators say of the service to the next. */
     readonly lookEveryMs: number
