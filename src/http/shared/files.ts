@@ -82,9 +82,14 @@ export async function withPicture<T>(
   if (!pictureTypeOf(bytes)) throw fail("invalid_file")
   const source = incomingFile(randomBytes(16).toString("hex"))
   await storage.files.announce(source, secondsAt(clock()))
-  let picture: KeptPicture
   try {
     await integrations.blobs.put(source, bytes)
+  } catch (error) {
+    await (isUnanswered(error) ? leaveToSweep(http, source) : deleteUnused(http, [source]))
+    throw error
+  }
+  let picture: KeptPicture
+  try {
     picture = await integrations.pictures.encode({ source, folder, use, user_id })
   } finally {
     await deleteUnused(http, [source])
