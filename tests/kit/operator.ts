@@ -17,7 +17,7 @@ export function operatorOf(cluster: Pick<Cluster, "databaseUrl">) {
     name: "test operator",
   })
   onTestFinished(() => storage.close())
-  const { serverStatus, addressBlocks, accessTokens, accessUses, operatorRequests, bots, fileBlocks } = storage
+  const { serverStatus, addressBlocks, accessTokens, operatorRequests, bots, fileBlocks } = storage
   return {
     requests: operatorRequests,
     setState: (notice: Partial<ServiceNotice> & Pick<ServiceNotice, "state">) =>
@@ -27,7 +27,6 @@ export function operatorOf(cluster: Pick<Cluster, "databaseUrl">) {
     unblock: addressBlocks.unblock,
     blocks: addressBlocks.list,
     accessTokens,
-    accessUses,
     bots,
     fileBlocks,
     /** Says it, and waits for the worker that does it. */

@@ -274,33 +274,3 @@ test("its use is counted on every worker: from where, for what, and what was ref
   await operator.revokeAccessToken({ token_id })
   await everywhere(shared, {}, letIn)
 })
-
-test("uses of several tokens are written down in the order of their ids: two workers do not lock each other out", async ({
-  shared,
-}) => {
-  const { on: operator } = await operatorAt(shared, shared.east)
-  const made = await Promise.all([1, 2].map(() => operator.createAccessToken({})))
-  const [low, high] = made
-    .map(({ access_token }) => access_token.id)
-    .toSorted((one, other) => Number(one) - Number(other))
-  // Found last, as one that was just used.
-  await shared.sql`UPDATE access_tokens SET name = 'moved' WHERE id = ${low!}`
-  const used = (token: string) => ({ token, requests: 5, denied: 0, last_seen_at: 1, first_at: 1, latest: undefined })
-  const { accessUses } = operatorOf(shared)
-  const { written } = await shared.sql.begin(async sql => {
-    await sql`SELECT FROM access_tokens WHERE id = ${low!} FOR UPDATE`
-    const note = accessUses.note({ tokens: [used(high!), used(low!)], addresses: [], paths: [], events: [] })
-    await until("it waits", async () => {
-      const waiting = await shared.sql`
-        SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%use_count_total%'`
-      return waiting.length === 1
-    })
-    await sql`SELECT FROM access_tokens WHERE id = ${high!} FOR UPDATE NOWAIT`
-    return { written: note }
-  })
-  await written
-  for (const token_id of [low!, high!]) {
-    expect((await operator.getAccessToken({ token_id })).access_token.use_count_total).toBe(5)
-    await operator.revokeAccessToken({ token_id })
-  }
-})
