@@ -60,5 +60,10 @@ export function distance(seconds: number): string {
 }
 
 export const moment = (seconds: number): string => moments.format(new Date(seconds * 1_000))
+/** As a field takes it: `2026-11-27T09:30` of the clock here; its first ten characters are the day. */
+export function fieldTime(seconds: number): string {
+  const at = new Date(seconds * 1_000)
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+}
 export const clockTime = (seconds: number): string => clocks.format(new Date(seconds * 1_000))
 export const exact = (seconds: number): string => exactly.format(new Date(seconds * 1_000))

@@ -150,7 +150,7 @@ function* ofJobs({ jobs }: Now): Generator<Problem> {
     yield {
       about: "jobs",
       tone,
-      what: count(jobs.waiting, "{n} job waits, for {time}.", "{n} jobs wait, the oldest for {time}.", {
+      what: count(jobs.waiting ?? 0, "{n} job waits, for {time}.", "{n} jobs wait, the oldest for {time}.", {
         time: duration(jobs.oldest_seconds!),
       }),
       todo: t(

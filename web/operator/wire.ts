@@ -315,6 +315,7 @@ export interface RuleDraft {
   rule_type: RuleType
   config: Record<string, unknown>
   actions: RuleAction[]
+  applied_roles?: Id[]
   exempt_roles?: Id[]
   exempt_channels?: Id[]
   priority?: number
@@ -326,7 +327,10 @@ export interface Rule extends Required<RuleDraft> {
   server_id: Id
   created_at: Seconds
   updated_at: Seconds
-  created_by: string
+  created_by: Id
+  updated_by: Id
+  /** Messages that it has not judged since it was last changed. */
+  unjudged: { count: number; last_at: Seconds; reason: string } | null
 }
 export interface AutomodConfig {
   enabled: boolean
@@ -338,7 +342,8 @@ export interface TestResult {
   severity: string | null
   points: number
   is_refused: boolean
-  action_types: ActionType[]
+  actions: RuleAction[]
+  metadata: Record<string, unknown>
   /** Why there is no verdict. */
   unjudged: string | null
   scores: Record<string, number> | null
@@ -392,7 +397,7 @@ export interface Now {
   }
   redis: { ok: boolean; latency_ms: number | null; memory_bytes: number | null; max_memory_bytes: number | null }
   disk: { free_bytes: number | null; total_bytes: number | null; percent: number | null }
-  jobs: { waiting: number; active: number; failed: number; oldest_seconds: number | null }
+  jobs: { waiting: number | null; active: number | null; failed: number | null; oldest_seconds: number | null }
 }
 
 export interface TrailEntry {

@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks"
 import { Dialog } from "../../kit/dialog.tsx"
 import { Checkbox, Form, Select, TextArea, TextField } from "../../kit/forms.tsx"
-import { Badge } from "../../kit/states.tsx"
+import { Badge, Facts } from "../../kit/states.tsx"
 import { t } from "../../kit/text.ts"
 import { say } from "../../kit/toasts.tsx"
 import { call } from "../client.ts"
 import type { ActionType, Rule, RuleAction, RuleDraft, RuleType, TestResult } from "../wire.ts"
-import { actions, kindChoices, kinds, usualConfig } from "./rule-types.ts"
+import { actions, kindChoices, kinds, titleOf, usualConfig } from "./rule-types.ts"
 import { NumberField, SettingsFields, type Faults } from "./settings.tsx"
 
 const startsAs = (kind: RuleType): RuleDraft => ({
@@ -83,6 +83,7 @@ export function RuleEditor({ serverId, rule, onClose, onChange }: EditorOptions)
             onFaults={setFaults}
           />
         </fieldset>
+        {rule && <Reach of={rule} />}
         <Actions of={draft.actions} onValue={actions => set({ actions })} />
         <Checkbox label={t("In force")} value={draft.enabled ?? true} onValue={enabled => set({ enabled })} />
         <Checkbox
@@ -93,6 +94,20 @@ export function RuleEditor({ serverId, rule, onClose, onChange }: EditorOptions)
         <TestBox draft={draft} />
       </Form>
     </Dialog>
+  )
+}
+
+/** Whom and where a rule is for: moderators of the server set it, and saving leaves it. */
+function Reach({ of: { applied_roles, exempt_roles, exempt_channels } }: { of: Rule }) {
+  const ids = (of: readonly string[], none: string) => (of.length === 0 ? none : <code>{of.join(", ")}</code>)
+  return (
+    <Facts
+      of={[
+        [t("Only for roles"), ids(applied_roles, t("for every member"))],
+        [t("Not for roles"), ids(exempt_roles, t("none"))],
+        [t("Not in channels"), ids(exempt_channels, t("none"))],
+      ]}
+    />
   )
 }
 
@@ -186,7 +201,7 @@ function Verdict({ of: result }: { of: TestResult }) {
         t("Severity {severity}, {points} points: {actions}.", {
           severity: result.severity ?? "–",
           points: result.points,
-          actions: result.action_types.map(type => actions.find(([one]) => one === type)?.[1] ?? type).join(", "),
+          actions: result.actions.map(({ action_type }) => titleOf(action_type)).join(", "),
         })}
       {scores.length > 0 && (
         <span class="faint"> {scores.map(([name, score]) => `${name} ${score.toFixed(2)}`).join(", ")}</span>

@@ -127,6 +127,8 @@ export const actions: Choices<ActionType> = [
   ["log_only", t("Only record it")],
 ]
 
+export const titleOf = (type: ActionType): string => actions.find(([one]) => one === type)?.[1] ?? type
+
 /** `max_user_mentions` as `Max user mentions`. */
 export const wordsFor = (name: string): string => {
   const words = name.replaceAll("_", " ")

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks"
 import { ask, Dialog } from "../../kit/dialog.tsx"
 import { Checkbox, Form, Select, TextField } from "../../kit/forms.tsx"
-import { number } from "../../kit/format.ts"
+import { fieldTime, number } from "../../kit/format.ts"
 import { Time } from "../../kit/time.tsx"
 import { useResource } from "../../kit/resource.ts"
 import { go, linkTo } from "../../kit/router.ts"
@@ -289,22 +289,24 @@ function Edit({ token, onClose, onChange }: { token: AccessToken; onClose: () =>
   const [description, setDescription] = useState(token.description ?? "")
   const [mode, setMode] = useState(token.scope_mode)
   const [isEndless, setEndless] = useState(token.expires_at === null)
-  const [date, setDate] = useState(
-    token.expires_at === null ? "" : new Date(token.expires_at * 1_000).toISOString().slice(0, 10),
-  )
+  const dateBefore = token.expires_at === null ? "" : fieldTime(token.expires_at).slice(0, 10)
+  const [date, setDate] = useState(dateBefore)
   return (
     <Dialog title={t("Edit the token")} onClose={onClose}>
       <Form
         does={t("Save")}
         onCancel={onClose}
         onSubmit={async () => {
-          const until = date && { expires_at: Math.floor(new Date(`${date}T23:59:59`).getTime() / 1_000) }
+          // A day that stays as it was read keeps its hour.
+          const until = date !== dateBefore && {
+            expires_at: Math.floor(new Date(`${date}T23:59:59`).getTime() / 1_000),
+          }
           await call("PATCH /security/access-tokens/:token_id", {
             params: { token_id: token.id },
             body: {
+              name,
+              description,
               scope_mode: mode,
-              ...(name && { name }),
-              ...(description && { description }),
               ...(isEndless ? { clear_expiry: true } : until),
             },
           })

@@ -19,7 +19,7 @@ export const modes: Choices<ScopeMode> = [
   ["enforce", t("Only from its addresses")],
 ]
 
-export const nameOf = ({ name, id }: AccessToken): string => name ?? t("Token {id}", { id })
+export const nameOf = ({ name, id }: AccessToken): string => name || t("Token {id}", { id })
 
 export function TokenState({ of }: { of: AccessToken }) {
   if (of.revoked) return <Badge tone="bad">{t("revoked")}</Badge>

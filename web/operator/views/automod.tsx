@@ -7,11 +7,11 @@ import { useResource } from "../../kit/resource.ts"
 import { place, setQuery } from "../../kit/router.ts"
 import { Badge, Empty, Loaded } from "../../kit/states.tsx"
 import { Table } from "../../kit/table.tsx"
-import { t } from "../../kit/text.ts"
+import { count, t } from "../../kit/text.ts"
 import { attempt, say } from "../../kit/toasts.tsx"
 import { Classifiers } from "../automod/classifiers.tsx"
 import { RuleEditor } from "../automod/rule-editor.tsx"
-import { actions, kinds } from "../automod/rule-types.ts"
+import { kinds, titleOf } from "../automod/rule-types.ts"
 import { call } from "../client.ts"
 import { Header } from "../header.tsx"
 import type { Rule } from "../wire.ts"
@@ -87,8 +87,8 @@ function ServerChoice({ id }: { id: string }) {
 
 /** The rule as it is written when it is made. */
 const draftOf = ({ server_id, name, rule_type, config, actions, ...others }: Rule) => {
-  const { exempt_roles, exempt_channels, priority, check_all, enabled } = others
-  const scope = { exempt_roles, exempt_channels, priority, check_all, enabled }
+  const { applied_roles, exempt_roles, exempt_channels, priority, check_all, enabled } = others
+  const scope = { applied_roles, exempt_roles, exempt_channels, priority, check_all, enabled }
   return { server_id, name, rule_type, config, actions, ...scope }
 }
 
@@ -136,8 +136,16 @@ function Rules({ serverId }: { serverId: string }) {
                 title: t("Then"),
                 rem: 14,
                 from: "large",
-                cell: rule =>
-                  rule.actions.map(one => actions.find(([type]) => type === one.action_type)?.[1]).join(", "),
+                cell: rule => rule.actions.map(({ action_type }) => titleOf(action_type)).join(", "),
+              },
+              {
+                title: t("For"),
+                rem: 10,
+                from: "large",
+                cell: ({ applied_roles }) =>
+                  applied_roles.length === 0
+                    ? t("every member")
+                    : count(applied_roles.length, "{n} role", "{n} roles"),
               },
               { title: t("Priority"), rem: 5, kind: "number", from: "medium", cell: ({ priority }) => priority },
               { title: t("Changed"), rem: 11, from: "large", cell: ({ updated_at }) => <Time at={updated_at} /> },

@@ -85,7 +85,7 @@ function Tiles({ now, problems }: { now: Live; problems: readonly Problem[] }) {
     [
       t("Oldest job"),
       oldest_seconds === null ? "–" : duration(oldest_seconds),
-      t("{waiting} wait, {failed} failed", { waiting, failed }),
+      waiting === null || failed === null ? t("not known") : t("{waiting} wait, {failed} failed", { waiting, failed }),
       toneOf("jobs"),
     ],
   ]
@@ -250,9 +250,9 @@ function Stores({ now: { postgres, redis, disk, jobs }, problems }: { now: Live;
         </h2>
         <Facts
           of={[
-            [t("Waiting"), number(jobs.waiting)],
-            [t("Running"), number(jobs.active)],
-            [t("Failed"), number(jobs.failed)],
+            [t("Waiting"), jobs.waiting === null ? t("not known") : number(jobs.waiting)],
+            [t("Running"), jobs.active === null ? t("not known") : number(jobs.active)],
+            [t("Failed"), jobs.failed === null ? t("not known") : number(jobs.failed)],
           ]}
         />
       </section>

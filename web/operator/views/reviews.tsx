@@ -1,8 +1,8 @@
-import { useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { Tabs, type Choices } from "../../kit/forms.tsx"
 import { Time } from "../../kit/time.tsx"
 import type { KeyBinding } from "../../kit/keys.ts"
-import { usePages, useResource } from "../../kit/resource.ts"
+import { usePages, useResource, type Pages } from "../../kit/resource.ts"
 import { place, setQuery } from "../../kit/router.ts"
 import { Empty, Failed } from "../../kit/states.tsx"
 import { Table, type Column } from "../../kit/table.tsx"
@@ -59,27 +59,50 @@ export function Reviews() {
           onValue={status => setQuery({ status })}
         />
       </div>
-      <ReviewQueue key={`${kind} ${status}`} kind={kind} status={status} onDecided={counts.reload} />
+      <ReviewQueue
+        key={`${kind} ${status}`}
+        kind={kind}
+        status={status}
+        pending={counts.data?.[kind].pending}
+        onDecided={counts.reload}
+      />
     </>
   )
 }
 
 const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1)
 
-function ReviewQueue({ kind, status, onDecided }: { kind: Kind; status: string; onDecided: () => void }) {
+interface QueueOptions {
+  readonly kind: Kind
+  readonly status: string
+  /** How many wait, as far as is known. */
+  readonly pending: number | undefined
+  readonly onDecided: () => void
+}
+
+function ReviewQueue({ kind, status, pending, onDecided }: QueueOptions) {
   const queue = queues[kind] as Queue<Report>
   /** Decided here, though the server may not know yet. */
   const [decided, setDecided] = useState<ReadonlySet<string>>(new Set())
   const [active, setActive] = useState<Report>()
   const [isOpen, setOpen] = useState(false)
   const [sanction, setSanction] = useState(false)
-  const pages = usePages(
-    (page, signal) => queue.list({ ...page, status_filter: status }, signal),
+  const isPending = status === "pending"
+  const pages: Pages<Report> = usePages<Report>(
+    ({ limit, offset }, signal) => {
+      // What was decided here does not wait any more: the rows behind it have moved up.
+      const left = isPending ? Math.max(0, offset - (pages.items.length - rows.length)) : offset
+      return queue.list({ limit, offset: left, status_filter: status }, signal)
+    },
     ({ id }) => id,
     [kind, status],
   )
   const rows = pages.items.filter(({ id }) => !decided.has(id))
-  const isPending = status === "pending"
+  const pendingBefore = useRef(pending)
+  useEffect(() => {
+    if (isPending && pending !== undefined && pending > (pendingBefore.current ?? pending)) pages.reload()
+    pendingBefore.current = pending
+  }, [pending])
   const report = rows.find(({ id }) => id === active?.id)
 
   const mark = (id: string, isDecided: boolean) =>

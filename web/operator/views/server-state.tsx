@@ -2,7 +2,7 @@ import { useState } from "preact/hooks"
 import { announcementOf, closingSeconds, shownStatus } from "../../../src/domain/service/server-status.ts"
 import { ask } from "../../kit/dialog.tsx"
 import { Form, Select, TextField, type Choices } from "../../kit/forms.tsx"
-import { duration, moment } from "../../kit/format.ts"
+import { duration, fieldTime } from "../../kit/format.ts"
 import { Time } from "../../kit/time.tsx"
 import { useResource } from "../../kit/resource.ts"
 import { Badge, Facts, Loaded, type Tone } from "../../kit/states.tsx"
@@ -66,12 +66,23 @@ function Change({ before, reload }: { before: ServerState; reload: () => void })
   const [minutes, setMinutes] = useState(
     before.estimated_downtime_seconds === null ? "" : String(Math.round(before.estimated_downtime_seconds / 60)),
   )
-  const [restart, setRestart] = useState("")
+  const restartBefore = before.restart_at === null ? "" : fieldTime(before.restart_at)
+  const [restart, setRestart] = useState(restartBefore)
+  const turnTo = (state: State) => {
+    setState(state)
+    // What was said of an interruption is no news of a service that runs.
+    if (state === "running") for (const clear of [setMessage, setMinutes, setRestart]) clear("")
+  }
   const next: ServerState = {
     state,
     message: message || null,
     estimated_downtime_seconds: minutes === "" ? null : Math.round(Number(minutes) * 60),
-    restart_at: restart === "" ? before.restart_at : Math.floor(new Date(restart).getTime() / 1_000),
+    restart_at:
+      restart === ""
+        ? null
+        : restart === restartBefore
+          ? before.restart_at
+          : Math.floor(new Date(restart).getTime() / 1_000),
   }
   const closes = announcementOf(next)?.close !== undefined
   const save = async () => {
@@ -111,7 +122,7 @@ function Change({ before, reload }: { before: ServerState; reload: () => void })
       <section class="card" aria-labelledby="change">
         <h2 id="change">{t("Change it")}</h2>
         <Form does={t("Apply")} isDangerous={closes} onSubmit={submit}>
-          <Select label={t("State")} hint={effects[state]} value={state} choices={states} onValue={setState} />
+          <Select label={t("State")} hint={effects[state]} value={state} choices={states} onValue={turnTo} />
           <TextField label={t("Message to everybody")} value={message} onValue={setMessage} maxLength={500} />
           <TextField
             label={t("Takes about, in minutes")}
@@ -121,13 +132,7 @@ function Change({ before, reload }: { before: ServerState; reload: () => void })
             value={minutes}
             onValue={setMinutes}
           />
-          <TextField
-            label={t("Back at")}
-            hint={before.restart_at === null ? undefined : t("Until now: {date}", { date: moment(before.restart_at) })}
-            type="datetime-local"
-            value={restart}
-            onValue={setRestart}
-          />
+          <TextField label={t("Back at")} type="datetime-local" value={restart} onValue={setRestart} />
         </Form>
       </section>
       <Preview of={next} />
@@ -201,7 +206,7 @@ function SignEverybodyOut() {
           <p>
             {count(sessions, "{n} connected session ends", "{n} connected sessions end", {})}
             {t(
-              ", and every other session of every user. Everybody has to sign in again. Operators stay signed in. It cannot be undone.",
+              ", and every other session of every user. Everybody has to sign in again. The tokens of all bots end, too: their owners have to make new ones. Operators stay signed in. It cannot be undone.",
             )}
           </p>
           <p>{t("It is for the day on which tokens may have become known to somebody.")}</p>
@@ -219,7 +224,7 @@ function SignEverybodyOut() {
   return (
     <section class="card" aria-labelledby="everybody">
       <h2 id="everybody">{t("Sign everybody out")}</h2>
-      <p>{t("Ends every session of every user at once.")}</p>
+      <p>{t("Ends every session of every user, and the token of every bot, at once.")}</p>
       <p class="buttons start">
         <button type="button" class="danger" onClick={() => void start()}>
           {t("Sign everybody out …")}
