@@ -4,7 +4,8 @@ import type { Wire } from "./wire.ts"
 
 /** The folder that the page lies in: `/api/v1/admin` or its alias, below whatever a proxy puts before it. */
 const root = location.pathname.replace(/\/[^/]*$/, "")
-const base = /^(.*?)\/api\/v1\//.exec(location.pathname)?.[1] ?? ""
+/** What a proxy puts before `/api/v1`. */
+export const base = /^(.*?)\/api\/v1\//.exec(location.pathname)?.[1] ?? ""
 
 export const session = tabSession("starling.operator")
 

@@ -80,6 +80,12 @@ test("lag and errors count for a minute", () => {
   expect(found({ samples: [sample({ requests: 0, errors: 1 })] })).toEqual(["bad errors"])
 })
 
+test("the fullest host counts, whichever answers", () => {
+  expect(found({ samples: [sample({ disk_percent: 93 })] })).toEqual(["bad disk"])
+  const [problem] = problemsOf({ ...well, samples: [sample({ disk_percent: 85 }), sample({ disk_percent: null })] })
+  expect(problem!.what).toBe("The disk of another host is 85 % full.")
+})
+
 test("what is said names the figure and what to do", () => {
   const [problem] = problemsOf({ ...well, disk: { free_bytes: 4e10, total_bytes: 1e12, percent: 96 } })
   expect(problem).toMatchObject({ tone: "bad", what: "The disk is 96 % full; 40 GB are left." })

@@ -128,16 +128,22 @@ function* ofRedis({ redis }: Now): Generator<Problem> {
     }
 }
 
-function* ofDisk({ disk }: Now): Generator<Problem> {
-  const tone = disk.percent === null ? undefined : toneOf(disk.percent, bounds.diskPercent)
+function* ofDisk({ disk, samples }: Now): Generator<Problem> {
+  const fullest = samples.findLast(({ disk_percent }) => disk_percent !== null)?.disk_percent ?? 0
+  // What is left is known of this host only.
+  const isHere = (disk.percent ?? 0) >= fullest
+  const full = Math.max(disk.percent ?? 0, fullest)
+  const tone = toneOf(full, bounds.diskPercent)
   if (tone)
     yield {
       about: "disk",
       tone,
-      what: t("The disk is {percent} full; {left} are left.", {
-        percent: percent(disk.percent!),
-        left: disk.free_bytes === null ? "?" : bytes(disk.free_bytes),
-      }),
+      what: isHere
+        ? t("The disk is {percent} full; {left} are left.", {
+            percent: percent(full),
+            left: disk.free_bytes === null ? "?" : bytes(disk.free_bytes),
+          })
+        : t("The disk of another host is {percent} full.", { percent: percent(full) }),
       todo: t(
         "When it is full, uploads and the database stop. Move files to an object store, delete old logs, or take a larger disk.",
       ),

@@ -12,6 +12,7 @@ import { call } from "./client.ts"
 export interface Person {
   readonly id: string
   readonly username: string
+  readonly bot?: boolean
   /** Where they are known. */
   readonly session_count?: number
   readonly bot_count?: number
@@ -59,10 +60,12 @@ export async function lock(
   say(text, () => unlock({ id, username }, onChange))
 }
 
-export const unlock = async ({ id, username }: Person, onChange: () => void): Promise<void> => {
+/** `before`: the lock, where it can be put back. */
+export const unlock = async (who: Person, onChange: () => void, before?: LockInput): Promise<void> => {
   await attempt(
-    () => call("POST /security/unlock-user", { body: { user_id: id } }),
-    t("{username} may sign in again.", { username }),
+    () => call("POST /security/unlock-user", { body: { user_id: who.id } }),
+    t("{username} may sign in again.", { username: who.username }),
+    before && (() => lock(who, before, onChange)),
   )
   onChange()
 }
@@ -71,7 +74,13 @@ export function askSignOut(who: Person): void {
   const { id, username } = who
   ask({
     title: t("Sign {username} out everywhere?", { username }),
-    will: <p>{`${sessionsOf(who)} ${t("They can sign in again at once. It cannot be undone.")}`}</p>,
+    will: (
+      <p>
+        {who.bot
+          ? t("Its token ends, and its connections close. Its owner has to make a new token. It cannot be undone.")
+          : `${sessionsOf(who)} ${t("They can sign in again at once. It cannot be undone.")}`}
+      </p>
+    ),
     does: t("Sign out everywhere"),
     isDangerous: true,
     work: async () => {

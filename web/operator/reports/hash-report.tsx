@@ -5,10 +5,11 @@ import { Time } from "../../kit/time.tsx"
 import { Facts } from "../../kit/states.tsx"
 import { t } from "../../kit/text.ts"
 import { attempt, say } from "../../kit/toasts.tsx"
-import { call, session } from "../client.ts"
+import { call } from "../client.ts"
 import { UserLink } from "../sanctions.tsx"
 import type { HashReport } from "../wire.ts"
 import type { PaneOptions } from "./person-report.tsx"
+import { Preview } from "./preview.tsx"
 import { queues } from "./queues.ts"
 import { StatusBadge } from "./status-badge.tsx"
 
@@ -26,6 +27,12 @@ export function HashReportPane({ report, isActing, onActed, onClose }: PaneOptio
             : []),
           [t("Sent by"), report.uploader_id ? <UserLink id={report.uploader_id} /> : t("not known")],
           [t("Reported by"), <UserLink id={report.reporter_id} name={report.reporter_username} />],
+          [
+            t("Weight"),
+            report.counts
+              ? t("It counts: the reporter could read a message with this file")
+              : t("The reporter could read no message with this file"),
+          ],
           [t("When"), <Time at={report.reported_at} />],
           ...(report.details ? [[t("Details"), <q class="text">{report.details}</q>] as const] : []),
           ...(report.reviewed_at === null ? [] : [[t("Decided"), <Time at={report.reviewed_at} />] as const]),
@@ -37,50 +44,6 @@ export function HashReportPane({ report, isActing, onActed, onClose }: PaneOptio
     </article>
   )
 }
-
-/** A file of this server, read with the operator's token. It is shown only when it is asked for. */
-function Preview({ url }: { url: string }) {
-  const [shown, setShown] = useState<string>()
-  let own: URL | undefined
-  try {
-    own = new URL(url, location.href)
-  } catch {
-    own = undefined
-  }
-  // What somebody else's server is asked for would tell them that the report is being looked at.
-  if (!own || own.origin !== location.origin) return <p class="faint">{t("The file is not on this server.")}</p>
-  const load = async () => {
-    const answer = await fetch(own, {
-      headers: { Authorization: `Bearer ${session.token.value ?? ""}` },
-      credentials: "omit",
-      cache: "no-store",
-    })
-    if (!answer.ok) throw new Error(t("The file cannot be read: {status}.", { status: answer.status }))
-    const content = await answer.blob()
-    const { size, type } = content
-    if (!/^image\/(png|jpeg|gif|webp|avif)$/.test(type))
-      throw new Error(t("It is no picture: {type}, {size} bytes.", { type: type || "?", size }))
-    setShown(await dataUrlOf(content))
-  }
-  return shown === undefined ? (
-    <p class="buttons start">
-      <button type="button" onClick={() => void attempt(load)}>
-        {t("Show the picture")}
-      </button>
-    </p>
-  ) : (
-    <img class="evidence" src={shown} alt={t("The reported picture")} />
-  )
-}
-
-/** The page's policy allows no other address of a picture that is in memory. */
-const dataUrlOf = (content: Blob) =>
-  new Promise<string>((resolve, reject) => {
-    const reader = new FileReader()
-    reader.addEventListener("load", () => resolve(reader.result as string))
-    reader.addEventListener("error", () => reject(reader.error ?? new Error("not read")))
-    reader.readAsDataURL(content)
-  })
 
 function BlockDialog({ report, onActed, onClose }: Omit<PaneOptions<HashReport>, "isActing">) {
   const [notes, setNotes] = useState("")

@@ -1,15 +1,18 @@
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
+import { Refusal } from "../../kit/api.ts"
 import { Dialog } from "../../kit/dialog.tsx"
 import { Checkbox, Form, Select, TextArea, TextField } from "../../kit/forms.tsx"
 import { Time } from "../../kit/time.tsx"
 import { useResource } from "../../kit/resource.ts"
+import { linkTo } from "../../kit/router.ts"
 import { Badge, Facts, Loaded } from "../../kit/states.tsx"
 import { count, t } from "../../kit/text.ts"
 import { say } from "../../kit/toasts.tsx"
 import { call } from "../client.ts"
 import { blockUploads, lock, lockLengths, sessionsOf, UserLink } from "../sanctions.tsx"
 import type { ContextMessage, MessageReport, UserDetail, UserReport } from "../wire.ts"
+import { Preview } from "./preview.tsx"
 import { queues, type Kind } from "./queues.ts"
 import { StatusBadge } from "./status-badge.tsx"
 
@@ -63,6 +66,11 @@ function Shown({
     signal => call("GET /users/:user_id", { params: { user_id: report.reported_user_id } }, { signal }),
     [report.reported_user_id],
   )
+  // A message of a webhook has that as its author; an account may be gone by now.
+  const isNoAccount = user.error instanceof Refusal && user.error.status === 404
+  const act = (user?: UserDetail) => (
+    <ActDialog kind={kind} report={report} user={user} onActed={onActed} onClose={onClose} />
+  )
   return (
     <article class="card" aria-label={t("The report")}>
       <h2>
@@ -71,7 +79,7 @@ function Shown({
       <Facts
         of={[
           [t("Category"), report.category.replaceAll("_", " ")],
-          [t("About"), <About report={report} user={user.data} />],
+          [t("About"), <About report={report} user={user.data} isNoAccount={isNoAccount} />],
           [t("Reported by"), <UserLink id={report.reporter_id} name={report.reporter_username} />],
           [t("When"), <Time at={report.reported_at} />],
           ...(report.details ? [[t("Details"), <q class="text">{report.details}</q>] as const] : []),
@@ -90,20 +98,29 @@ function Shown({
         ]}
       />
       {children}
-      {isActing && (
-        <Loaded of={user}>
-          {user => <ActDialog kind={kind} report={report} user={user} onActed={onActed} onClose={onClose} />}
-        </Loaded>
-      )}
+      {isActing && (isNoAccount ? act() : <Loaded of={user}>{act}</Loaded>)}
     </article>
   )
 }
 
-function About({ report, user }: { report: PersonReport; user: UserDetail | undefined }) {
+interface AboutOptions {
+  readonly report: PersonReport
+  readonly user: UserDetail | undefined
+  readonly isNoAccount: boolean
+}
+
+function About({ report, user, isNoAccount }: AboutOptions) {
+  if (isNoAccount)
+    return (
+      <>
+        {report.reported_username ?? <code>{report.reported_user_id}</code>}{" "}
+        <Badge>{"message_id" in report ? t("a webhook, or gone") : t("gone")}</Badge>
+      </>
+    )
   return (
     <>
       <UserLink id={report.reported_user_id} name={user?.username ?? report.reported_username} />{" "}
-      {user?.account_locked && <Badge tone="bad">{t("locked")}</Badge>}
+      {user?.lock_kind === "operator" && <Badge tone="bad">{t("locked")}</Badge>}
     </>
   )
 }
@@ -113,6 +130,13 @@ const whatBecame = {
   edited: t("It was edited since it was reported."),
   deleted: t("It is deleted by now."),
 }
+
+const placeOf = ({ server_id }: MessageReport, channel_name: string | null) =>
+  server_id === null
+    ? t("In a direct conversation")
+    : channel_name === null
+      ? t("In a channel that is deleted")
+      : t("In #{channel_name}", { channel_name })
 
 function Context({ report }: { report: MessageReport }) {
   const context = useResource(
@@ -125,8 +149,15 @@ function Context({ report }: { report: MessageReport }) {
         {({ state, message, before, after, channel_name, server_name }) => (
           <>
             <p class="faint">
-              {channel_name === null ? t("In a direct conversation") : t("In #{channel_name}", { channel_name })}
+              {placeOf(report, channel_name)}
               {server_name !== null && t(" of {server_name}", { server_name })}
+              {report.server_id !== null && (
+                <>
+                  {" "}
+                  <code>{report.server_id}</code>{" "}
+                  <a href={linkTo(["automod"], { server: report.server_id })}>{t("Rules of the server")}</a>
+                </>
+              )}
               {whatBecame[state] && <b> {whatBecame[state]}</b>}
             </p>
             <ol class="context">
@@ -167,6 +198,10 @@ function Said({ message, isMeant = false }: { message: ContextMessage; isMeant?:
         {message.content || <span class="faint">{t("no text")}</span>}
         {files > 0 && <span class="faint"> {count(files, "+ {n} file", "+ {n} files")}</span>}
       </p>
+      {isMeant &&
+        message.attachments
+          .filter(({ content_type }) => content_type.startsWith("image/"))
+          .map(({ id, url }) => <Preview key={id} url={url} />)}
     </li>
   )
 }
@@ -174,22 +209,23 @@ function Said({ message, isMeant = false }: { message: ContextMessage; isMeant?:
 interface ActOptions {
   readonly kind: Exclude<Kind, "files">
   readonly report: PersonReport
-  readonly user: UserDetail
+  /** Absent: there is no account to act on. */
+  readonly user: UserDetail | undefined
   readonly onActed: () => void
   readonly onClose: () => void
 }
 
 /** Sanctions first, then the report: if one of them is refused the report waits still. */
 function ActDialog({ kind, report, user, onActed, onClose }: ActOptions) {
-  const [isLocking, setLocking] = useState(true)
+  const [isLocking, setLocking] = useState(user !== undefined)
   const [length, setLength] = useState("")
   const [isBlocking, setBlocking] = useState(false)
   const [reason, setReason] = useState("")
   const [notes, setNotes] = useState("")
-  const { username } = user
+  const username = user?.username ?? report.reported_username ?? report.reported_user_id
   const act = async () => {
-    if (isLocking) await lock(user, { length, reason }, () => {})
-    if (isBlocking) await blockUploads(user, report.reason, "", () => {})
+    if (user && isLocking) await lock(user, { length, reason }, () => {})
+    if (user && isBlocking) await blockUploads(user, report.reason, "", () => {})
     await queues[kind].review(report.id, { action: "action", ...(notes && { notes }) }, {})
     if (!isLocking && !isBlocking) say(t("The report is noted as acted on."))
     onActed()
@@ -202,12 +238,14 @@ function ActDialog({ kind, report, user, onActed, onClose }: ActOptions) {
         onCancel={onClose}
         onSubmit={act}
       >
-        <Checkbox
-          label={t("Lock the account")}
-          hint={`${sessionsOf(user)} ${t("What the account wrote stays.")}`}
-          value={isLocking}
-          onValue={setLocking}
-        />
+        {user && (
+          <Checkbox
+            label={t("Lock the account")}
+            hint={`${sessionsOf(user)} ${t("What the account wrote stays.")}`}
+            value={isLocking}
+            onValue={setLocking}
+          />
+        )}
         {isLocking && (
           <>
             <Select label={t("For how long")} value={length} choices={lockLengths} onValue={setLength} />
@@ -220,20 +258,22 @@ function ActDialog({ kind, report, user, onActed, onClose }: ActOptions) {
             />
           </>
         )}
-        <Checkbox
-          label={t("Block uploads")}
-          hint={t("The account can send no more files, until an operator takes the block away.")}
-          value={isBlocking}
-          onValue={setBlocking}
-        />
+        {user && (
+          <Checkbox
+            label={t("Block uploads")}
+            hint={t("The account can send no more files, until an operator takes the block away.")}
+            value={isBlocking}
+            onValue={setBlocking}
+          />
+        )}
         <TextArea label={t("Notes for operators")} value={notes} onValue={setNotes} maxLength={2_000} />
         <p class="faint">
-          {t(
-            "The report is noted as acted on. Locks and blocks can be undone; neither the reporter nor {username} is told of the report.",
-            {
-              username,
-            },
-          )}
+          {user
+            ? t(
+                "The report is noted as acted on. Locks and blocks can be undone; neither the reporter nor {username} is told of the report.",
+                { username },
+              )
+            : t("The report is noted as acted on. There is no account that could be locked.")}
         </p>
       </Form>
     </Dialog>

@@ -104,7 +104,13 @@ function Ban({ onClose, onChange }: { onClose: () => void; onChange: () => void 
           await call("POST /security/banned-usernames", {
             body: { pattern, is_regex: isRegex, ...(reason && { reason }) },
           })
-          say(t("{pattern} is banned.", { pattern }))
+          say(t("{pattern} is banned.", { pattern }), async () => {
+            const bans = await call("GET /security/banned-usernames")
+            const ban = bans.find(one => one.pattern === pattern && one.is_regex === isRegex)
+            if (ban) await call("DELETE /security/banned-usernames/:pattern_id", { params: { pattern_id: ban.id } })
+            say(t("{pattern} is free.", { pattern }))
+            onChange()
+          })
           onChange()
           onClose()
         }}

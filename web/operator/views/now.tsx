@@ -155,6 +155,11 @@ const figures: readonly Figure[] = [
     ],
   },
   {
+    title: t("Disk of the fullest host"),
+    format: percent,
+    lines: [{ label: t("Full"), color: "orange", of: ({ disk_percent }) => disk_percent }],
+  },
+  {
     title: t("Oldest job"),
     format: duration,
     lines: [{ label: t("Waits"), color: "green", of: ({ oldest_job_seconds }) => oldest_job_seconds ?? 0 }],

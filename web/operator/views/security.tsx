@@ -189,12 +189,13 @@ function Confirm({
               admin_id: challenge.admin_id ?? "",
               challenge_token: challenge.challenge_token ?? "",
               is_setup: true,
-              code: code.trim(),
+              code: code.replace(/[\s-]/g, ""),
             },
           })
           if (reply.token !== null) {
-            // It opened a session; the one of before is not needed any more.
-            await call("POST /logout")
+            // It opened a session; the one of before is not needed any more. That it cannot be ended
+            // is no reason to lose the codes: it ends by itself.
+            void call("POST /logout").catch(() => undefined)
             session.keep(reply.token)
           }
           say(t("The second factor is on."))

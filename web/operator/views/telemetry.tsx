@@ -61,7 +61,7 @@ export function Telemetry() {
       isDangerous: true,
       work: async () => {
         const { deleted_count } = await call("POST /telemetry/reset")
-        say(count(deleted_count, "{n} row is deleted.", "{n} rows are deleted."))
+        say(count(deleted_count, "{n} timing is deleted.", "{n} timings are deleted."))
         stats.reload()
       },
     })

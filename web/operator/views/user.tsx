@@ -29,7 +29,13 @@ function Shown({ user, reload }: OfUser) {
   const [dialog, setDialog] = useState<"lock" | "rename" | "uploads">()
   const close = () => setDialog(undefined)
   const isGone = user.deletion_status === "purged"
-  const lockOrUnlock = () => (user.account_locked ? void unlock(user, reload) : setDialog("lock"))
+  const isLocked = user.lock_kind === "operator"
+  const lockOrUnlock = () => {
+    if (!isLocked) return setDialog("lock")
+    const { locked_until, lock_reason } = user
+    const left = locked_until === null ? "" : String(Math.max(1, Math.ceil(locked_until - Date.now() / 1_000)))
+    void unlock(user, reload, { length: left, reason: lock_reason ?? "" })
+  }
   useKeys(t("This user"), [
     { key: "l", does: t("Lock or unlock"), run: isGone ? undefined : lockOrUnlock },
     { key: "o", does: t("Sign out everywhere"), run: isGone ? undefined : () => askSignOut(user) },
@@ -50,9 +56,14 @@ function Shown({ user, reload }: OfUser) {
       >
         {!isGone && (
           <>
-            <button type="button" class={user.account_locked ? "strong" : "danger"} onClick={lockOrUnlock}>
-              {user.account_locked ? t("Unlock") : t("Lock …")} <kbd>l</kbd>
+            <button type="button" class={isLocked ? "strong" : "danger"} onClick={lockOrUnlock}>
+              {isLocked ? t("Unlock") : t("Lock …")} <kbd>l</kbd>
             </button>
+            {user.lock_kind === "failed_logins" && (
+              <button type="button" onClick={() => void unlock(user, reload)}>
+                {t("Allow the sign-in")}
+              </button>
+            )}
             <button type="button" onClick={() => askSignOut(user)}>
               {t("Sign out …")} <kbd>o</kbd>
             </button>
@@ -73,7 +84,17 @@ function Shown({ user, reload }: OfUser) {
               [t("Made"), <Time at={user.created_at} />],
               [t("Last sign-in"), <Time at={user.last_login} none={t("never")} />],
               [t("E-mail"), user.email === null ? t("none") : t("stored encrypted; nobody reads it here")],
-              [t("Second factor"), user.totp_enabled ? t("on") : t("off")],
+              [
+                t("Second factor"),
+                user.totp_enabled ? (
+                  <>
+                    {t("on; if it is lost, somebody at the machine takes it off:")}{" "}
+                    <code>npm run operator -- second-factor off {user.username}</code>
+                  </>
+                ) : (
+                  t("off")
+                ),
+              ],
               [t("Sessions"), number(user.session_count)],
               [t("Servers owned"), number(user.owned_server_count)],
               [
@@ -119,7 +140,8 @@ function Shown({ user, reload }: OfUser) {
 function States({ user }: { user: UserDetail }) {
   return (
     <span class="badges">
-      <DeletionBadge of={user} />
+      <DeletionBadge of={{ ...user, account_locked: user.lock_kind === "operator" }} />
+      {user.lock_kind === "failed_logins" && <Badge tone="warm">{t("wrong passwords")}</Badge>}
       {user.force_username_change && <Badge tone="warm">{t("has to choose a name")}</Badge>}
     </span>
   )
@@ -294,9 +316,16 @@ function Deletion({ user, reload }: OfUser) {
             does={t("Delay")}
             isReady={date !== ""}
             onSubmit={async () => {
+              const before = user.deletion_at
+              const put = (deletion_at: number) =>
+                call("POST /users/:user_id/delay-deletion", { params, query: { deletion_at } })
               const at = Math.floor(new Date(`${date}T00:00:00`).getTime() / 1_000)
-              await call("POST /users/:user_id/delay-deletion", { params, query: { deletion_at: at } })
-              say(t("The deletion is on {date}.", { date: moment(at) }))
+              await put(at)
+              const undo = async (before: number) => {
+                await attempt(() => put(before), t("Undone."))
+                reload()
+              }
+              say(t("The deletion is on {date}.", { date: moment(at) }), before === null ? undefined : () => undo(before))
               reload()
             }}
           >
