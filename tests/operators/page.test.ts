@@ -408,3 +408,90 @@ test("of a list of thousands of rows only those are in the document that can be 
   await page.getByRole("dialog", { name: "Lock user" }).getByText("target 1", { exact: true }).waitFor()
   expect(withoutRefusals(noise)).toEqual([])
 })
+
+test("a rule says what it would do, and comes back for those whom it was for", async ({ shared, skip }) => {
+  const operator = await newOperator(shared)
+  const { ada, server } = await sharedServer(shared, shared.east)
+  const { id: role } = await ada.on(shared.east).createRole({ server_id: server.id, name: "Newcomers" })
+  const rest = operator.on(shared.east)
+  await rest.createOperatorAutomodRule({
+    server_id: server.id,
+    name: "Words",
+    rule_type: "keyword",
+    config: { keywords: ["gladys"] },
+    actions: [{ action_type: "delete_message" }],
+    applied_roles: [role],
+  })
+  const { page, noise } = await openTab(skip)
+  await signedIn(page, shared, operator.token)
+  await view(page, `automod?server=${server.id}`)
+  await page.getByRole("button", { name: "Words", exact: true }).click()
+  const editor = page.getByRole("dialog", { name: "Edit the rule" })
+  await editor.getByText(role, { exact: true }).waitFor()
+  await editor.getByLabel("A message").fill("hello gladys")
+  await editor.getByRole("button", { name: "Test" }).click()
+  await editor.getByText("breaks the rule").waitFor()
+  await editor.locator("output").filter({ hasText: "Refuse the message" }).waitFor()
+  await editor.getByRole("button", { name: "Cancel" }).click()
+  await press(page, "Delete Words")
+  await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click()
+  await said(page, "The rule Words is deleted.")
+  const rules = () => rest.listOperatorAutomodRules({ server_id: server.id })
+  expect(await rules()).toEqual([])
+  await press(page, /^Undo/)
+  await until("it is back", async () => (await rules()).length === 1)
+  expect(await rules()).toMatchObject([{ name: "Words", applied_roles: [role] }])
+  expect(withoutRefusals(noise)).toEqual([])
+})
+
+test("whoever decides reports while the list goes on misses none", async ({ shared, skip }) => {
+  const operator = await newOperator(shared)
+  const { ada } = await sharedServer(shared, shared.east)
+  const marked = `many ${operator.name}`
+  await shared.sql`
+    INSERT INTO hash_reports (id, hash_value, reporter_id, reason, reported_at, block_uploader, counts)
+    SELECT 9200000000000000000 + n, ${operator.name} || n, ${ada.id}, ${marked}, extract(epoch FROM now())::bigint, false, false
+    FROM generate_series(1, 206) AS n`
+  onTestFinished(async () => void (await shared.sql`DELETE FROM hash_reports WHERE reason = ${marked}`))
+  const rest = operator.on(shared.east)
+  const { page, noise } = await openTab(skip)
+  await signedIn(page, shared, operator.token)
+  const rows = page.locator("table.list tbody tr[data-row]")
+  await view(page, "reviews?kind=files")
+  await rows.filter({ hasText: marked }).first().waitFor()
+  const pending = async () => (await rest.countHashReports({})).pending
+  const before = await pending()
+  for (let i = 0; i < 3; i++) {
+    await page.keyboard.press("j")
+    await page.keyboard.press("d")
+  }
+  await until("they are decided", async () => (await pending()) === before - 3)
+  await until("the list holds all that wait", async () => {
+    await page.keyboard.press("End")
+    return (await page.locator("table.list").getAttribute("aria-rowcount")) === String(before - 3 + 1)
+  })
+  expect(withoutRefusals(noise)).toEqual([])
+})
+
+test("new backup codes are shown although the session of before cannot be ended", async ({ shared, skip }) => {
+  const operator = await newOperator(shared)
+  const password = "the password of this operator"
+  await shared.sql`UPDATE operators SET password_hash = ${await hash(password)} WHERE id = ${operator.id}`
+  const { page, noise } = await openTab(skip)
+  await signedIn(page, shared, operator.token)
+  await view(page, "security")
+  await press(page, "Set it up …")
+  await page.getByLabel("Your password").fill(password)
+  await press(page, "Continue")
+  const secret = (await page.locator(".secret code").innerText()).replaceAll(" ", "")
+  await page.route("**/logout", route => route.abort())
+  await page.getByLabel("The code that it shows").fill(codeOf(secret).replace(/^.../, "$& "))
+  await press(page, "Turn it on")
+  await page.getByRole("heading", { name: "Your backup codes" }).waitFor()
+  expect(await page.locator(".codes code").count()).toBe(10)
+  await page.getByLabel("I have kept them").check()
+  await press(page, "Continue")
+  await page.getByText("10 backup codes are left.").waitFor()
+  expect(await page.evaluate(`sessionStorage.getItem("starling.operator")`)).not.toBe(operator.token)
+  expect(withoutRefusals(noise)).toEqual([])
+})

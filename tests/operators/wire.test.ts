@@ -1,8 +1,8 @@
 /** What the page of operators takes an answer for is what the contract says of it. */
 import { expect, expectTypeOf, test } from "vitest"
-import type { z } from "zod"
 import { operatorRoutes, routes } from "../../src/contract/contract.ts"
-import type { Route } from "../../src/contract/core/registry.ts"
+import type { ReplyOf, Route } from "../../src/contract/core/registry.ts"
+import { trailActions } from "../../web/operator/trail-actions.ts"
 import type { BannedName, Rule, ServerState, Wire } from "../../web/operator/wire.ts"
 
 /** The routes that the operator's page calls, by its names for them. */
@@ -90,23 +90,27 @@ const called = {
 const known = { ...operatorRoutes, ...routes }
 type Known = typeof known
 type Called = typeof called
-type Reply<Name extends keyof Wire> = Known[Called[Name]] extends { reply: infer R extends z.ZodType } ? z.output<R> : never
+type Reply<Name extends keyof Wire> = ReplyOf<Known[Called[Name]]>
 
 /** Where the server answers what the page does not read as such. */
 type Misread = { [Name in keyof Wire]: Reply<Name> extends Wire[Name]["reply"] ? never : Name }[keyof Wire]
 /** What the page would lose when it writes again what it has read. */
-type Lost =
-  | Exclude<keyof Reply<"GET /automod/rules">[number], keyof Rule>
-  | Exclude<keyof Reply<"GET /server-state">, keyof ServerState>
-  | Exclude<keyof Reply<"GET /security/banned-usernames">[number], keyof BannedName>
+type Lost<Read, Known> = Exclude<keyof Read, keyof Known>
 
 test("the page reads what the contract says that the server answers", () => {
   expectTypeOf<Misread>().toBeNever()
-  expectTypeOf<Lost>().toBeNever()
+  expectTypeOf<Lost<Reply<"GET /automod/rules">[number], Rule>>().toBeNever()
+  expectTypeOf<Lost<Reply<"GET /server-state">, ServerState>>().toBeNever()
+  expectTypeOf<Lost<Reply<"GET /security/banned-usernames">[number], BannedName>>().toBeNever()
   const names = Object.entries(called).map(([, name]) => {
     const { method, path, mount, takesRest }: Route = known[name]
     const place = mount === "operators" ? path.replace(/^\/admin/, "") : `/api/v1${path}`
     return `${method} ${place}${takesRest ? "*" : ""}`
   })
   expect(names).toEqual(Object.keys(called))
+})
+
+test("the trail can be searched for each action that it keeps", () => {
+  const kept = Object.entries<Route>(operatorRoutes).filter(([, { trail }]) => trail !== undefined)
+  expect(kept.map(([name]) => name).toSorted()).toEqual(trailActions)
 })

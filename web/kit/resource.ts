@@ -13,7 +13,7 @@ export interface Resource<T> {
 }
 
 interface ResourceOptions {
-  /** Loads again so often, while the page is looked at. */
+  /** Loads again so often, while the page is looked at. What takes longer is waited for. */
   readonly everyMs?: number
 }
 
@@ -27,18 +27,24 @@ export function useResource<T>(
   const [round, setRound] = useState(0)
   const key = JSON.stringify(inputs)
   const keyBefore = useRef(key)
+  const isUnderWay = useRef(false)
 
   useEffect(() => {
     const abort = new AbortController()
+    isUnderWay.current = true
     const isAnother = keyBefore.current !== key
     keyBefore.current = key
     setState(before => (isAnother ? { isLoading: true } : { ...before, isLoading: true }))
     load(abort.signal).then(
       data => {
-        if (!abort.signal.aborted) setState({ data, isLoading: false })
+        if (abort.signal.aborted) return
+        isUnderWay.current = false
+        setState({ data, isLoading: false })
       },
       (error: unknown) => {
-        if (!abort.signal.aborted && !isAborted(error)) setState(before => ({ ...before, error, isLoading: false }))
+        if (abort.signal.aborted) return
+        isUnderWay.current = false
+        if (!isAborted(error)) setState(before => ({ ...before, error, isLoading: false }))
       },
     )
     return () => abort.abort()
@@ -47,7 +53,7 @@ export function useResource<T>(
   useEffect(() => {
     if (everyMs === undefined) return
     const timer = setInterval(() => {
-      if (!document.hidden) setRound(n => n + 1)
+      if (!document.hidden && !isUnderWay.current) setRound(n => n + 1)
     }, everyMs)
     return () => clearInterval(timer)
   }, [everyMs])

@@ -143,9 +143,7 @@ function Rules({ serverId }: { serverId: string }) {
                 rem: 10,
                 from: "large",
                 cell: ({ applied_roles }) =>
-                  applied_roles.length === 0
-                    ? t("every member")
-                    : count(applied_roles.length, "{n} role", "{n} roles"),
+                  applied_roles.length === 0 ? t("every member") : count(applied_roles.length, "{n} role", "{n} roles"),
               },
               { title: t("Priority"), rem: 5, kind: "number", from: "medium", cell: ({ priority }) => priority },
               { title: t("Changed"), rem: 11, from: "large", cell: ({ updated_at }) => <Time at={updated_at} /> },

@@ -5,16 +5,19 @@ import { useKeys } from "../../kit/keys.ts"
 import { useResource } from "../../kit/resource.ts"
 import { Empty, Loaded } from "../../kit/states.tsx"
 import { count, t } from "../../kit/text.ts"
+import { attempt } from "../../kit/toasts.tsx"
 import { call } from "../client.ts"
 import { Header } from "../header.tsx"
 import type { LogLine } from "../wire.ts"
 
-const levels: Choices<string> = ["", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"].map(
+const levels: Choices<string> = ["", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"].map(
   level => [level, level || t("all")] as const,
 )
 const followEveryMs = 2_000
 const settledAfterMs = 300
 const pageLines = 500
+/** Before these the server gives none. */
+const reachableLines = 10_000
 
 export function Log() {
   const files = useResource(signal => call("GET /logs", {}, { signal }), [])
@@ -39,13 +42,16 @@ export function Log() {
   )
 }
 
+/** `first`: the number of the first one. */
+const noneOlder: { lines: readonly LogLine[]; first?: number } = { lines: [] }
+
 function Lines({ files }: { files: Choices<string> }) {
   const [filename, setFilename] = useState(files[0]?.[0] ?? "")
   const [level, setLevel] = useState("")
   const [text, setText] = useState("")
   const [search, setSearch] = useState("")
   const [isFollowing, follow] = useState(true)
-  const [older, setOlder] = useState<readonly LogLine[]>([])
+  const [older, setOlder] = useState(noneOlder)
   const [isWrapped, wrap] = useState(false)
   const input = useRef<HTMLDivElement>(null)
   const list = useRef<HTMLDivElement>(null)
@@ -66,18 +72,29 @@ function Lines({ files }: { files: Choices<string> }) {
     [filename, search, level],
     isFollowing ? { everyMs: followEveryMs } : {},
   )
-  useEffect(() => setOlder([]), [filename, search, level, isFollowing])
+  useEffect(() => setOlder(noneOlder), [filename, search, level, isFollowing])
 
-  const lines = [...older, ...(tail.data?.lines ?? [])]
-  const left = (tail.data?.total_lines ?? 0) - lines.length
+  const lines = [...older.lines, ...(tail.data?.lines ?? [])]
+  const total = tail.data?.total_lines ?? 0
+  const first = older.first ?? total - lines.length
+  // Offset 0 means the end; the first line of all is reached only together with the second.
+  const earliest = Math.max(1, total - reachableLines)
   const loadOlder = async () => {
-    const from = Math.max(0, left - pageLines)
-    // Offset 0 means the end; the first line is reached only together with the second.
-    const page = await call("GET /logs/:filename", {
-      params: { filename },
-      query: { ...query, offset: Math.max(1, from), limit: Math.max(1, Math.min(pageLines, left - Math.max(1, from))) },
-    })
-    setOlder([...page.lines, ...older])
+    const found: LogLine[] = []
+    let from: number | undefined
+    // An answer may end early where lines are long, and begin later where the file has grown.
+    for (let at = Math.max(earliest, first - pageLines); at < first;) {
+      const page = await call("GET /logs/:filename", {
+        params: { filename },
+        query: { ...query, offset: at, limit: first - at },
+      })
+      const fresh = page.lines.slice(0, Math.max(0, first - page.offset))
+      if (fresh.length === 0) break
+      if (found.length === 0) from = page.offset
+      found.push(...fresh)
+      at = page.offset + fresh.length
+    }
+    setOlder(({ lines }) => ({ lines: [...found, ...lines], first: from ?? earliest }))
   }
   // What comes new is seen, unless somebody scrolled away from the end.
   const isAtEnd = useRef(true)
@@ -96,10 +113,10 @@ function Lines({ files }: { files: Choices<string> }) {
       </div>
       <p class="faint" role="status">
         {tail.data && count(tail.data.total_lines, "{n} line", "{n} lines")}
-        {left > 1 && !isFollowing && (
+        {first > earliest && !isFollowing && (
           <>
             {" · "}
-            <button type="button" class="small" onClick={() => void loadOlder()}>
+            <button type="button" class="small" onClick={() => void attempt(loadOlder)}>
               {t("Load older ones")}
             </button>
           </>
@@ -122,7 +139,7 @@ function Lines({ files }: { files: Choices<string> }) {
               }
             >
               {lines.map((line, i) => (
-                <div key={older.length === 0 ? i : i - older.length} class={`line ${line.level.toLowerCase()}`}>
+                <div key={i - older.lines.length} class={`line ${line.level.toLowerCase()}`}>
                   <span class="faint">{line.timestamp}</span> <b>{line.level}</b> {line.message}
                 </div>
               ))}

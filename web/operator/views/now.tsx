@@ -8,13 +8,15 @@ import { call } from "../client.ts"
 import { Header } from "../header.tsx"
 import { loadNow, sessionsIn } from "../live.ts"
 import { problemsOf, type Problem } from "../problems.ts"
-import type { Now as Live, Process, Sample } from "../wire.ts"
+import type { Dashboard, Now as Live, Process, Sample } from "../wire.ts"
 
 const everyMs = 10_000
+/** The counts of accounts cost more than the figures. */
+const countsEveryMs = 60_000
 
 export function Now() {
   const live = useResource(loadNow, [], { everyMs })
-  const version = useResource(async signal => (await call("GET /dashboard", {}, { signal })).server_version, [])
+  const dashboard = useResource(signal => call("GET /dashboard", {}, { signal }), [], { everyMs: countsEveryMs })
   useKeys(t("Now"), [{ key: "r", does: t("Look again"), run: live.reload }])
   return (
     <>
@@ -23,23 +25,28 @@ export function Now() {
         about={
           live.data && (
             <>
-              {version.data && <>{t("Version {version}", { version: version.data })} · </>}
+              {dashboard.data && <>{t("Version {version}", { version: dashboard.data.server_version })} · </>}
               {t("as of {time}", { time: clockTime(live.data.at) })}
             </>
           )
         }
       />
-      <Loaded of={live}>{data => <Shown now={data} />}</Loaded>
+      <Loaded of={live}>{data => <Shown now={data} dashboard={dashboard.data} />}</Loaded>
     </>
   )
 }
 
-function Shown({ now }: { now: Live }) {
+interface ShownOptions {
+  readonly now: Live
+  readonly dashboard: Dashboard | undefined
+}
+
+function Shown({ now, dashboard }: ShownOptions) {
   const problems = problemsOf(now)
   return (
     <>
       <Problems of={problems} />
-      <Tiles now={now} problems={problems} />
+      <Tiles now={now} dashboard={dashboard} problems={problems} />
       <Plots now={now} />
       <Stores now={now} problems={problems} />
       <Processes of={now.processes} at={now.at} />
@@ -71,7 +78,17 @@ function Problems({ of }: { of: readonly Problem[] }) {
   )
 }
 
-function Tiles({ now, problems }: { now: Live; problems: readonly Problem[] }) {
+const ofAccounts = [
+  [t("Accounts"), ({ total_users }: Dashboard) => total_users, t("in all")],
+  [t("Active"), ({ active_users }: Dashboard) => active_users, t("signed in within a day")],
+  [t("In deletion"), ({ scheduled_deletions }: Dashboard) => scheduled_deletions, t("accounts")],
+] as const
+
+/** Where the database does not answer, the server says 0 of everything. */
+const counted = (dashboard: Dashboard | undefined, of: (dashboard: Dashboard) => number) =>
+  dashboard?.db_status === "healthy" ? short(of(dashboard)) : "–"
+
+function Tiles({ now, dashboard, problems }: ShownOptions & { problems: readonly Problem[] }) {
   const toneOf = (figure: Problem["about"]): Tone | undefined => problems.find(({ about }) => about === figure)?.tone
   const latest = now.samples.at(-1)
   const perSecond = (of: (sample: Sample) => number) => (latest ? short(of(latest) / now.every_seconds) : "–")
@@ -88,6 +105,7 @@ function Tiles({ now, problems }: { now: Live; problems: readonly Problem[] }) {
       waiting === null || failed === null ? t("not known") : t("{waiting} wait, {failed} failed", { waiting, failed }),
       toneOf("jobs"),
     ],
+    ...ofAccounts.map(([name, of, more]) => [name, counted(dashboard, of), more] as const),
   ]
   return (
     <dl class="tiles">

@@ -1,6 +1,6 @@
-import { useState } from "preact/hooks"
+import { useEffect, useState } from "preact/hooks"
 import { Dialog } from "../../kit/dialog.tsx"
-import { TextField } from "../../kit/forms.tsx"
+import { Select, TextField, type Choices } from "../../kit/forms.tsx"
 import { Time } from "../../kit/time.tsx"
 import { usePages } from "../../kit/resource.ts"
 import { place, setQuery } from "../../kit/router.ts"
@@ -9,6 +9,7 @@ import { Table } from "../../kit/table.tsx"
 import { t } from "../../kit/text.ts"
 import { call } from "../client.ts"
 import { Header } from "../header.tsx"
+import { trailActions } from "../trail-actions.ts"
 import type { TrailEntry } from "../wire.ts"
 
 /** `lockUser` as `Lock user`. */
@@ -17,22 +18,31 @@ const wordsFor = (action: string) => {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
+const actions: Choices<string> = [
+  ["", t("anything")],
+  ...trailActions
+    .map(action => [action, wordsFor(action)] as const)
+    .toSorted(([, one], [, other]) => one.localeCompare(other)),
+]
+const settledAfterMs = 300
+
 export function TrailPage() {
   const { query } = place.value
-  const [operator, target] = [query.get("operator") ?? "", query.get("target") ?? ""]
+  const [operator, target, action] = ["operator", "target", "action"].map(name => query.get(name) ?? "")
   const [chosen, choose] = useState<TrailEntry>()
   const pages = usePages<TrailEntry>(
     ({ limit }, signal, last) => {
       const query = {
         ...(operator && { operator }),
         ...(target && { target }),
+        ...(action && { action }),
         ...(last && { before: last.id }),
         limit,
       }
       return call("GET /trail", { query }, { signal })
     },
     ({ id }) => id,
-    [operator, target],
+    [operator, target, action],
   )
   return (
     <>
@@ -41,19 +51,13 @@ export function TrailPage() {
         about={t("What operators did, or tried to. Nobody can change it; it is kept for a year.")}
       />
       <div class="bar">
-        <TextField
-          label={t("Operator")}
-          type="search"
-          value={operator}
-          onValue={operator => setQuery({ operator })}
-          maxLength={100}
-        />
-        <TextField
-          label={t("About")}
-          type="search"
-          value={target}
-          onValue={target => setQuery({ target })}
-          maxLength={200}
+        <Filter name="operator" label={t("Operator, the whole name")} maxLength={100} />
+        <Filter name="target" label={t("About, the whole id, address or name")} maxLength={200} />
+        <Select
+          label={t("What was done")}
+          value={action ?? ""}
+          choices={actions}
+          onValue={action => setQuery({ action })}
         />
       </div>
       {chosen && <Entry of={chosen} onClose={() => choose(undefined)} />}
@@ -89,6 +93,18 @@ export function TrailPage() {
       />
     </>
   )
+}
+
+/** It looks when somebody has stopped to type, and takes what another link put there. */
+function Filter({ name, label, maxLength }: { name: string; label: string; maxLength: number }) {
+  const value = place.value.query.get(name) ?? ""
+  const [text, setText] = useState(value)
+  useEffect(() => setText(value), [value])
+  useEffect(() => {
+    const timer = setTimeout(() => setQuery({ [name]: text.trim() }), settledAfterMs)
+    return () => clearTimeout(timer)
+  }, [text])
+  return <TextField label={label} type="search" value={text} onValue={setText} maxLength={maxLength} />
 }
 
 function Outcome({ of: { outcome, error } }: { of: TrailEntry }) {

@@ -11,7 +11,15 @@ import { count, t } from "../../kit/text.ts"
 import { attempt, say } from "../../kit/toasts.tsx"
 import { call } from "../client.ts"
 import { Header } from "../header.tsx"
-import { askSignOut, LockDialog, RenameDialog, unlock, UploadBlockDialog, UserLink } from "../sanctions.tsx"
+import {
+  askSignOut,
+  LockDialog,
+  RenameDialog,
+  unlock,
+  UploadBlockDialog,
+  UserLink,
+  type LockInput,
+} from "../sanctions.tsx"
 import type { UserDetail } from "../wire.ts"
 import { DeletionBadge } from "./users.tsx"
 
@@ -25,17 +33,18 @@ interface OfUser {
   readonly reload: () => void
 }
 
+/** The operator's lock as it would be set again now. */
+const lockOf = ({ locked_until, lock_reason }: UserDetail): LockInput => ({
+  length: locked_until === null ? "" : String(Math.max(1, Math.ceil(locked_until - Date.now() / 1_000))),
+  reason: lock_reason ?? "",
+})
+
 function Shown({ user, reload }: OfUser) {
   const [dialog, setDialog] = useState<"lock" | "rename" | "uploads">()
   const close = () => setDialog(undefined)
   const isGone = user.deletion_status === "purged"
   const isLocked = user.lock_kind === "operator"
-  const lockOrUnlock = () => {
-    if (!isLocked) return setDialog("lock")
-    const { locked_until, lock_reason } = user
-    const left = locked_until === null ? "" : String(Math.max(1, Math.ceil(locked_until - Date.now() / 1_000)))
-    void unlock(user, reload, { length: left, reason: lock_reason ?? "" })
-  }
+  const lockOrUnlock = () => (isLocked ? void unlock(user, reload, lockOf(user)) : setDialog("lock"))
   useKeys(t("This user"), [
     { key: "l", does: t("Lock or unlock"), run: isGone ? undefined : lockOrUnlock },
     { key: "o", does: t("Sign out everywhere"), run: isGone ? undefined : () => askSignOut(user) },
@@ -325,7 +334,10 @@ function Deletion({ user, reload }: OfUser) {
                 await attempt(() => put(before), t("Undone."))
                 reload()
               }
-              say(t("The deletion is on {date}.", { date: moment(at) }), before === null ? undefined : () => undo(before))
+              say(
+                t("The deletion is on {date}.", { date: moment(at) }),
+                before === null ? undefined : () => undo(before),
+              )
               reload()
             }}
           >
