@@ -428,7 +428,7 @@ test("a rule says what it would do, and comes back for those whom it was for", a
   await page.getByRole("button", { name: "Words", exact: true }).click()
   const editor = page.getByRole("dialog", { name: "Edit the rule" })
   await editor.getByText(role, { exact: true }).waitFor()
-  await editor.getByLabel("A message").fill("hello gladys")
+  await editor.getByLabel("A message", { exact: true }).fill("hello gladys")
   await editor.getByRole("button", { name: "Test" }).click()
   await editor.getByText("breaks the rule").waitFor()
   await editor.locator("output").filter({ hasText: "Refuse the message" }).waitFor()

@@ -82,7 +82,9 @@ test("lag and errors count for a minute", () => {
 
 test("the fullest host counts, whichever answers", () => {
   expect(found({ samples: [sample({ disk_percent: 93 })] })).toEqual(["bad disk"])
-  const [problem] = problemsOf({ ...well, samples: [sample({ disk_percent: 85 }), sample({ disk_percent: null })] })
+  const processes = [...well.processes, worker({ host: "west" })]
+  const samples = [sample({ disk_percent: 85 }), sample({ disk_percent: null })]
+  const [problem] = problemsOf({ ...well, processes, samples })
   expect(problem!.what).toBe("The disk of another host is 85 % full.")
 })
 

@@ -128,10 +128,10 @@ function* ofRedis({ redis }: Now): Generator<Problem> {
     }
 }
 
-function* ofDisk({ disk, samples }: Now): Generator<Problem> {
+function* ofDisk({ disk, samples, processes }: Now): Generator<Problem> {
   const fullest = samples.findLast(({ disk_percent }) => disk_percent !== null)?.disk_percent ?? 0
-  // What is left is known of this host only.
-  const isHere = (disk.percent ?? 0) >= fullest
+  // What is left is known of the host that answers only; its sample may be seconds older.
+  const isHere = new Set(processes.map(({ host }) => host)).size < 2 || (disk.percent ?? 0) > fullest - 1
   const full = Math.max(disk.percent ?? 0, fullest)
   const tone = toneOf(full, bounds.diskPercent)
   if (tone)

@@ -99,7 +99,7 @@ export function TrailPage() {
 function Filter({ name, label, maxLength }: { name: string; label: string; maxLength: number }) {
   const value = place.value.query.get(name) ?? ""
   const [text, setText] = useState(value)
-  useEffect(() => setText(value), [value])
+  useEffect(() => setText(before => (before.trim() === value ? before : value)), [value])
   useEffect(() => {
     const timer = setTimeout(() => setQuery({ [name]: text.trim() }), settledAfterMs)
     return () => clearTimeout(timer)
