@@ -26,7 +26,10 @@ const StatusBadge = ({ of }: { of: TicketStatus }) => <Badge tone={tones[of]}>{n
 
 export function Tickets() {
   const status = place.value.query.get("status") ?? "open"
-  const counts = useResource(async signal => (await call("GET /dashboard", {}, { signal })).tickets, [])
+  const counts = useResource(async signal => {
+    const { tickets, db_status } = await call("GET /dashboard", {}, { signal })
+    return db_status === "healthy" ? tickets : null
+  }, [])
   const pages = usePages(
     (page, signal) =>
       call("GET /tickets", { query: { ...page, ...(status !== "all" && { status_filter: status }) } }, { signal }),
