@@ -277,7 +277,7 @@ test("an operator signs in for the first time, finds a user, acts on a report, b
 
   await view(page, "trail")
   for (const words of ["Lock user", "Block address", "203.0.113.0/24", mallory.id])
-    await page.getByText(words, { exact: true }).first().waitFor()
+    await page.locator("table.list").getByText(words, { exact: true }).first().waitFor()
   await press(page, "Sign out")
   await heading(page, "Sign in")
   expect(await page.evaluate("[sessionStorage.length, document.cookie]")).toEqual([0, ""])

@@ -19,6 +19,7 @@ export const trailActions = [
   "disableOperatorOtp",
   "editAccessToken",
   "editOperatorAutomodRule",
+  "exportTelemetry",
   "forceLogout",
   "forcePurge",
   "forceUsernameChange",

@@ -33,7 +33,7 @@ export function Preview({ url }: { url: string }) {
 }
 
 /**
- * The path of an attachment in an address that somebody gave. Whatever else it names would get the
+ * The path of an attachment in an address that somebody gave. Anything else would get the
  * operator's token, or tell another server that the report is being looked at.
  */
 function pathIn(url: string): string | undefined {

@@ -131,19 +131,22 @@ function Rules({ serverId }: { serverId: string }) {
             empty={<Empty title={t("This server has no rule.")} />}
             columns={[
               { title: t("Name"), cell: ({ name }) => <strong>{name}</strong> },
-              { title: t("Kind"), rem: 9, from: "medium", cell: ({ rule_type }) => kinds[rule_type].title },
+              {
+                title: t("Kind"),
+                rem: 9,
+                from: "medium",
+                cell: ({ rule_type, applied_roles: { length } }) => (
+                  <>
+                    {kinds[rule_type].title}
+                    {length > 0 && <small>{count(length, "for {n} role only", "for {n} roles only")}</small>}
+                  </>
+                ),
+              },
               {
                 title: t("Then"),
                 rem: 14,
                 from: "large",
                 cell: rule => rule.actions.map(({ action_type }) => titleOf(action_type)).join(", "),
-              },
-              {
-                title: t("For"),
-                rem: 10,
-                from: "large",
-                cell: ({ applied_roles }) =>
-                  applied_roles.length === 0 ? t("every member") : count(applied_roles.length, "{n} role", "{n} roles"),
               },
               { title: t("Priority"), rem: 5, kind: "number", from: "medium", cell: ({ priority }) => priority },
               { title: t("Changed"), rem: 11, from: "large", cell: ({ updated_at }) => <Time at={updated_at} /> },
