@@ -444,7 +444,7 @@ test("a rule says what it would do, and comes back for those whom it was for", a
   expect(withoutRefusals(noise)).toEqual([])
 })
 
-test("whoever decides reports while the list goes on misses none", async ({ shared, skip }) => {
+test("an operator who decides reports while the list goes on misses none", async ({ shared, skip }) => {
   const operator = await newOperator(shared)
   const { ada } = await sharedServer(shared, shared.east)
   const marked = `many ${operator.name}`

@@ -17,7 +17,7 @@ export interface LoginReply {
   otp_qr_uri: string | null
   message: string | null
   challenge_token: string | null
-  backup_codes?: string[] | null
+  backup_codes?: string[] | undefined
 }
 
 export interface SecurityStatus {
