@@ -434,7 +434,7 @@ test("the block lists are those of the command line", async ({ shared }) => {
   await attach()
 
   expect(await refusal(rest.blockUploader({ user_id: missing, reason: "x" }))).toBe("user_not_found")
-  expect(await refusal(rest.unblockUploader({ user_id: "x" }))).toBe("invalid_user_id")
+  expect(await refusal(rest.unblockUploader({ user_id: "x" }))).toBe("validation_failed")
   for (const call of [
     () => rest.blockHash({ hash_value: "abc", reason: "x" }),
     () => rest.blockHash({ hash_value, reason: "" }),
