@@ -22,7 +22,7 @@ export async function filesOf({ dataDir }: Pick<Cluster, "dataDir">, server: str
 const canvas = (width: number, height: number, noise = false) =>
   noise
     ? sharp({
-        create: { width, height, channels: 3, noise: { type: "gaussian", mean: 128, sigma: 60 }, background: "#000" },
+        create: { width, height, channels: 3, noise: { type: "gaussian", mean: 112, sigma: 60 }, background: "#000" },
       })
     : sharp({ create: { width, height, channels: 3, background: "#e94560" } })
 
@@ -97,7 +97,7 @@ export async function factsOf(bytes: Uint8Array) {
   const file = Buffer.from(bytes)
   const { format, width, height, pages = 1, delay } = await sharp(file).metadata()
   const [red, green, blue] = await sharp(file).resize(1, 1).removeAlpha().raw().toBuffer()
-  // What is lossy changes them a little.
+  // What is lossy changes them a little; the mean of noise stands in the middle of a step.
   const coarse = [red, green, blue].map(value => Math.round(value! / 56))
   return { format, width, height, pages, delay, coarse, frames: file.toString("latin1").split("fcTL").length - 1 }
 }
