@@ -6,7 +6,10 @@ import { bucketsOf } from "../domain/operators/figures.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { MetricJson } from "../observability/instruments.ts"
+import { LoopDelay } from "../observability/loop-delay.ts"
 import type { Clock, Timer } from "../std/clock.ts"
+import { within } from "../std/deadline.ts"
+import { rounded } from "../std/rounded.ts"
 
 export interface FigureNotesOptions {
   readonly board: FigureBoard
@@ -41,7 +44,7 @@ interface Totals {
 /** Adds what this process does to the figures of all, once per span. What cannot be noted is added to the next. */
 export class FigureNotes {
   readonly #options: FigureNotesOptions
-  readonly #loop = monitorEventLoopDelay({ resolution: loopResolutionMs })
+  readonly #loop = new LoopDelay(monitorEventLoopDelay, loopResolutionMs)
   readonly #startedAtMs: number
   #timer: Timer | undefined
   #before: Totals = { requests: 0, errors: 0, messages: 0, deliveries: 0, lags: [] }
@@ -53,14 +56,13 @@ export class FigureNotes {
     this.#options = options
     this.#startedAtMs = options.clock.now()
     this.#cpuAtMs = options.clock.monotonic()
-    this.#loop.enable()
     this.#wait()
   }
 
   stop(): void {
     this.#isStopped = true
     this.#timer?.stop()
-    this.#loop.disable()
+    this.#loop.stop()
   }
 
   #wait(): void {
@@ -109,26 +111,24 @@ export class FigureNotes {
     const sinceMs = Math.max(1, clock.monotonic() - this.#cpuAtMs)
     this.#cpu = process.cpuUsage()
     this.#cpuAtMs = clock.monotonic()
-    const p99Ms = this.#loop.percentile(99) / 1e6 - loopResolutionMs
-    this.#loop.reset()
+    const loopP99Ms = this.#loop.percentile(99) * 1_000
+    this.#loop.takeMax()
     return {
       uptime_seconds: Math.floor((clock.now() - this.#startedAtMs) / 1000),
       memory_mb: rounded(process.memoryUsage.rss() / 1_048_576),
       cpu_percent: rounded((user + system) / 10 / sinceMs),
-      loop_p99_ms: rounded(Math.max(0, Number.isFinite(p99Ms) ? p99Ms : 0)),
+      loop_p99_ms: rounded(loopP99Ms),
     }
   }
 
   async #timed(ping: () => Promise<unknown>): Promise<number | undefined> {
     const { clock } = this.#options
     const startedAt = clock.monotonic()
-    const isAnswered = await Promise.race([
-      ping().then(
-        () => true,
-        () => false,
-      ),
-      clock.sleep(measureMs).then(() => false),
-    ])
+    const answered = ping().then(
+      () => true,
+      () => false,
+    )
+    const isAnswered = await within(measureMs, answered, () => false)
     return isAnswered ? rounded(clock.monotonic() - startedAt) : undefined
   }
 
@@ -188,5 +188,3 @@ export async function diskOf(
     return { free_bytes: null, total_bytes: null, percent: null }
   }
 }
-
-const rounded = (value: number): number => Math.round(value * 100) / 100

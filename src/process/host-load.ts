@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises"
 import { cpus, freemem, totalmem } from "node:os"
+import { rounded } from "../std/rounded.ts"
 import { diskOf } from "./figures.ts"
 
 /** Milliseconds over which the load of the processors is taken at least. */
@@ -21,8 +22,6 @@ function ticksNow(): Ticks {
   }
   return { atMs: performance.now(), busy, all }
 }
-
-const rounded = (value: number): number => Math.round(value * 100) / 100
 
 /** How busy this host and this process are. */
 export class HostLoad {

@@ -268,7 +268,8 @@ export type AutomodViolationView = z.infer<typeof AutomodViolationView>
 const byServer = z.object({ server_id: Snowflake })
 const byRule = z.object({ server_id: Snowflake, rule_id: Snowflake })
 const shared = ["invalid_server_id", "server_not_found", "access_denied", "permission_denied"] as const
-const refused = [
+/** Of a rule that cannot be kept as it is given. */
+export const refused = [
   "invalid_automod_config",
   "invalid_automod_action",
   "automod_target_not_found",

@@ -4,6 +4,7 @@ import {
   AutomodRuleInput,
   AutomodRulePatch,
   AutomodRuleView,
+  refused,
   severities,
   unjudgedReasons,
 } from "../communities/automod.ts"
@@ -14,12 +15,6 @@ import { defineRoute } from "../core/registry.ts"
 import { RowId } from "./fields.ts"
 
 const byRule = z.object({ rule_id: RowId })
-const refused = [
-  "invalid_automod_config",
-  "invalid_automod_action",
-  "automod_target_not_found",
-  "automod_limit",
-] as const
 const keeps = ["name", "rule_type", "priority", "check_all", "enabled"]
 
 export const listOperatorAutomodRules = defineRoute({

@@ -1,9 +1,11 @@
 import type { routes } from "../../contract/operators/dashboard.ts"
+import { limits } from "../../contract/operators/reviews.ts"
 import { wireVersion } from "../../contract/service/system.ts"
 import { statOf, windowOf } from "../../domain/service/telemetry.ts"
 import { secondsAt } from "../../std/clock.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http, Policy } from "../shared/http.ts"
+import { totalOf } from "./reviews.ts"
 
 /** Of the answering host and process; null: unavailable. */
 export interface HostFigures {
@@ -19,7 +21,7 @@ export interface HostFigures {
   } | null>
 }
 
-type DashboardNeeds = Http<"operatorOverview" | "telemetry"> &
+type DashboardNeeds = Http<"feedback" | "operatorOverview" | "telemetry"> &
   Policy<{ readonly telemetry_enabled: boolean }> & { readonly figures: HostFigures }
 
 const dayMs = 86_400_000
@@ -32,10 +34,10 @@ export function operatorDashboard({ storage, policy, clock, figures }: Dashboard
 
   async function count() {
     const [tickets, users] = await Promise.all([
-      storage.operatorOverview.ticketCounts(),
+      storage.feedback.ticketCounts(limits.counted),
       storage.operatorOverview.userCounts(secondsAt(clock() - dayMs)),
     ])
-    return { tickets, ...users }
+    return { tickets: { ...tickets, total: totalOf(tickets) }, ...users }
   }
 
   function counts(): ReturnType<typeof count> {

@@ -2,6 +2,7 @@ import type { routes } from "../../contract/operators/overview.ts"
 import { figureSamples, figureSeconds, lagBoundsMs, quantile } from "../../domain/operators/figures.ts"
 import type { ServiceNotice } from "../../domain/service/server-status.ts"
 import { secondsAt } from "../../std/clock.ts"
+import { rounded } from "../../std/rounded.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
 
@@ -43,8 +44,6 @@ const noticeOf = ({ state, message, estimated_downtime_seconds, restart_at }: Se
   estimated_downtime_seconds,
   restart_at,
 })
-
-const rounded = (value: number) => Math.round(value * 100) / 100
 
 function sampleOf(number: number, values: Readonly<Record<string, number>>) {
   const lags = Array.from({ length: lagBoundsMs.length + 1 }, (_, i) => values[`lag${i}`] ?? 0)

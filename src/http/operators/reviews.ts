@@ -109,5 +109,5 @@ export const reviews = ({ storage, clock }: ReviewNeeds): Handlers<typeof routes
   }
 }
 
-const totalOf = (counts: Readonly<Record<string, number>>): number =>
+export const totalOf = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0)

@@ -127,6 +127,15 @@ const played: Record<string, object> = {
     findSession: async (digest: string) =>
       digest === hashSecret(operatorToken) ? { operator_id: "1", name: "op" } : undefined,
   },
+  feedback: {
+    timesOf: async () => [],
+    tickets: async () => [],
+    ticket: async () => undefined,
+    setTicketStatus: async () => false,
+    notesOf: async () => [],
+    addNote: async () => undefined,
+    ticketCounts: async () => ({ open: 0, in_progress: 0, resolved: 0, closed: 0 }),
+  },
   operatorOverview: {
     connections: async () => ({ active: 1, idle: 1, total: 2, most: 100, version: "18" }),
     oldConnections: async () => [],

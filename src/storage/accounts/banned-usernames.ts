@@ -64,12 +64,14 @@ export const bannedUsernamesStorage = (sql: Sql) => ({
   },
 
   async ban({ pattern, is_regex, size, reason, created_by }: NewBannedUsername): Promise<"banned" | "known" | "full"> {
+    const isSame = sql`
+      is_regex = ${is_regex}
+        AND (CASE WHEN is_regex THEN pattern ELSE lower(pattern) END) = CASE WHEN ${is_regex} THEN ${pattern}::text ELSE lower(${pattern}::text) END`
     const [row] = await sql<{ isBanned: boolean; isKnown: boolean }[]>`
       WITH kept AS (
              SELECT count(*) AS n, count(*) FILTER (WHERE is_regex) AS expressions, coalesce(sum(size), 0) AS sizes FROM banned_usernames),
            known AS (
-             SELECT 1 FROM banned_usernames WHERE is_regex = ${is_regex}
-               AND (CASE WHEN is_regex THEN pattern ELSE lower(pattern) END) = CASE WHEN ${is_regex} THEN ${pattern}::text ELSE lower(${pattern}::text) END),
+             SELECT 1 FROM banned_usernames WHERE ${isSame}),
            banned AS (
              INSERT INTO banned_usernames (pattern, is_regex, size, reason, created_by, created_at)
              SELECT ${pattern}, ${is_regex}, ${size}::integer, ${reason}::text, ${created_by}::bigint, extract(epoch FROM now())::bigint FROM kept
@@ -80,9 +82,7 @@ export const bannedUsernamesStorage = (sql: Sql) => ({
     if (row!.isBanned) return "banned"
     if (row!.isKnown) return "known"
     // Somebody has banned it at the same moment, or there is no place for it.
-    const again = await sql`
-      SELECT 1 FROM banned_usernames WHERE is_regex = ${is_regex}
-        AND (CASE WHEN is_regex THEN pattern ELSE lower(pattern) END) = CASE WHEN ${is_regex} THEN ${pattern}::text ELSE lower(${pattern}::text) END`
+    const again = await sql`SELECT 1 FROM banned_usernames WHERE ${isSame}`
     return again.length > 0 ? "known" : "full"
   },
 

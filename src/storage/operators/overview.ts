@@ -28,21 +28,6 @@ export const operatorOverviewStorage = (sql: Sql) => ({
       ORDER BY backend_start LIMIT ${maxOld}`
   },
 
-  async ticketCounts(): Promise<{
-    open: number
-    in_progress: number
-    resolved: number
-    closed: number
-    total: number
-  }> {
-    const [row] = await sql<{ open: number; in_progress: number; resolved: number; closed: number; total: number }[]>`
-      SELECT count(*) FILTER (WHERE status = 'open')::int AS open, count(*) FILTER (WHERE status = 'in_progress')::int AS in_progress,
-             count(*) FILTER (WHERE status = 'resolved')::int AS resolved, count(*) FILTER (WHERE status = 'closed')::int AS closed,
-             count(*)::int AS total
-      FROM feedback`
-    return row!
-  },
-
   /** @param sinceS Unix seconds: who has signed in from then on is active */
   async userCounts(
     sinceS: number,
