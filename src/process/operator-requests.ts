@@ -7,7 +7,7 @@ import type { Snowflake } from "../contract/core/fields.ts"
 import { limits } from "../contract/core/limits.ts"
 import { newAccount } from "../domain/accounts/accounts.ts"
 import type { Clock } from "../std/clock.ts"
-import { closingSeconds } from "../domain/service/server-status.ts"
+import { closingSeconds, seenByAllMs } from "../domain/service/server-status.ts"
 import type { Log } from "../observability/log.ts"
 import type {
   CommandAnswer,
@@ -162,7 +162,7 @@ export class OperatorRequests {
    */
   async #settle(orders: AccountOrders, user: Snowflake): Promise<void> {
     const { clock, lookEveryMs } = this.#options
-    await clock.sleep(2 * lookEveryMs)
+    await clock.sleep(seenByAllMs(lookEveryMs))
     await orders.dropCaches(user)
   }
 
@@ -224,7 +224,7 @@ export class OperatorRequests {
   async #logoutAll(request: OperatorRequest & { kind: "logout_all" }): Promise<OperatorAnswer | undefined> {
     const { storage, self, lookEveryMs, clock } = this.#options
     const { id, until_id } = request
-    await clock.sleep(closingSeconds * 1000 + 2 * lookEveryMs)
+    await clock.sleep(closingSeconds * 1000 + seenByAllMs(lookEveryMs))
     let { ended } = request
     let failed = 0
     let isUnfinished = false

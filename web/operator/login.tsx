@@ -6,7 +6,7 @@ import { Refusal } from "../kit/api.ts"
 import { Form, TextField } from "../kit/forms.tsx"
 import { t } from "../kit/text.ts"
 import "../kit/theme.ts"
-import { BackupCodes, SecretToScan } from "./second-factor.tsx"
+import { AppCodeField, BackupCodes, SecretToScan } from "./second-factor.tsx"
 import { call, pageAt, session } from "./client.ts"
 import type { LoginReply } from "./wire.ts"
 
@@ -132,17 +132,7 @@ function SetUp({ challenge, ...step }: Step & { challenge: LoginReply }) {
       </p>
       <SecretToScan uri={challenge.otp_qr_uri ?? ""} secret={challenge.otp_secret ?? ""} />
       <Form does={t("Turn on and sign in")} onCancel={step.onBack} onSubmit={() => verify(challenge, code, step)}>
-        <TextField
-          label={t("Code")}
-          value={code}
-          onValue={setCode}
-          autocomplete="one-time-code"
-          inputMode="numeric"
-          required
-          minLength={6}
-          maxLength={8}
-          takesFocus
-        />
+        <AppCodeField label={t("Code")} value={code} onValue={setCode} />
       </Form>
     </>
   )

@@ -30,12 +30,38 @@ export const sessionsOf = ({ session_count }: Person): string =>
       )
 
 const day = 86_400
-export const lockLengths: Choices<string> = [
+const lockLengths: Choices<string> = [
   ["", t("Until it is unlocked")],
   [String(day), t("A day")],
   [String(7 * day), t("A week")],
   [String(30 * day), t("30 days")],
 ]
+
+/** What a lock asks for. `length`: seconds as text; empty is until it is unlocked. */
+export function LockFields({
+  length,
+  onLength,
+  reason,
+  onReason,
+}: {
+  length: string
+  onLength: (value: string) => void
+  reason: string
+  onReason: (value: string) => void
+}) {
+  return (
+    <>
+      <Select label={t("For how long")} value={length} choices={lockLengths} onValue={onLength} />
+      <TextField
+        label={t("Reason")}
+        hint={t("The person reads it when they try to sign in.")}
+        value={reason}
+        onValue={onReason}
+        maxLength={500}
+      />
+    </>
+  )
+}
 
 export interface LockInput {
   /** Seconds; empty: until it is unlocked. */
@@ -115,14 +141,7 @@ export function LockDialog({ who, onClose, onChange }: { who: Person; onClose: (
             )}{" "}
           {t("What it wrote stays. Unlocking undoes it, but for the sessions.")}
         </p>
-        <Select label={t("For how long")} value={length} choices={lockLengths} onValue={setLength} />
-        <TextField
-          label={t("Reason")}
-          hint={t("The person reads it when they try to sign in.")}
-          value={reason}
-          onValue={setReason}
-          maxLength={500}
-        />
+        <LockFields length={length} onLength={setLength} reason={reason} onReason={setReason} />
       </Form>
     </Dialog>
   )

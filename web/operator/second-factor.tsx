@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks"
 import { offerFile } from "../kit/api.ts"
-import { Checkbox, CopyButton } from "../kit/forms.tsx"
+import { Checkbox, CopyButton, TextField } from "../kit/forms.tsx"
 import { QrCode } from "../kit/qr.tsx"
 import { t } from "../kit/text.ts"
 
@@ -14,6 +14,21 @@ export function SecretToScan({ uri, secret }: { uri: string; secret: string }) {
         <code>{secret.match(/.{1,4}/g)?.join(" ")}</code> <CopyButton text={secret} />
       </p>
     </div>
+  )
+}
+
+/** For the digits of an app whose secret has just been scanned: no backup code will do. */
+export function AppCodeField(field: { label: string; value: string; onValue: (value: string) => void }) {
+  return (
+    <TextField
+      {...field}
+      autocomplete="one-time-code"
+      inputMode="numeric"
+      required
+      minLength={6}
+      maxLength={8}
+      takesFocus
+    />
   )
 }
 

@@ -13,6 +13,9 @@ export interface Moderation {
   readonly backends: readonly ClassifierBackend[]
 }
 
+/** Milliseconds after which every worker has looked at what was changed: one look may have just begun. */
+export const seenByAllMs = (lookEveryMs: number): number => 2 * lookEveryMs
+
 /** What an operator has said of the service. */
 export interface ServiceNotice {
   readonly state: ServiceState

@@ -11,6 +11,7 @@ import {
   scopeValue,
   type ScopeMode,
 } from "../../domain/service/access-tokens.ts"
+import { seenByAllMs } from "../../domain/service/server-status.ts"
 import { secondsAt } from "../../std/clock.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
@@ -45,9 +46,9 @@ export const operatorAccessTokens = ({
 }: AccessTokenNeeds): Handlers<typeof routes> => {
   const { accessTokens, accessUses } = storage
 
-  /** The worker that answers looks at once. Two looks of the others: one may have just begun. */
+  /** The worker that answers looks at once. */
   async function knownEverywhere(): Promise<void> {
-    await Promise.all([figures.lookAtState(), sleep(2 * service.lookEveryMs)])
+    await Promise.all([figures.lookAtState(), sleep(seenByAllMs(service.lookEveryMs))])
   }
 
   function endIn(expires_at: number | undefined): number | undefined {

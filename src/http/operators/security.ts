@@ -9,6 +9,7 @@ import { formatRange, parseAddress, parseRange, type AddressRange } from "../../
 import { isId } from "../../domain/core/snowflake.ts"
 import { lockEnd } from "../../domain/operators/known-accounts.ts"
 import { mayBlock } from "../../domain/service/address-blocks.ts"
+import { seenByAllMs } from "../../domain/service/server-status.ts"
 import { secondsAt } from "../../std/clock.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
@@ -65,7 +66,7 @@ export const operatorSecurity = (http: SecurityNeeds): Handlers<typeof routes> =
       const request = await storage.operatorRequests.logoutAll()
       trail.result = { request }
       // Every worker looks before the answer: then none accepts a session of before.
-      await sleep(2 * service.lookEveryMs)
+      await sleep(seenByAllMs(service.lookEveryMs))
       return success
     },
 

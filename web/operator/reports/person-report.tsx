@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { Refusal } from "../../kit/api.ts"
 import { Dialog } from "../../kit/dialog.tsx"
-import { Checkbox, Form, Select, TextArea, TextField } from "../../kit/forms.tsx"
+import { Checkbox, Form, TextArea } from "../../kit/forms.tsx"
 import { Time } from "../../kit/time.tsx"
 import { useResource } from "../../kit/resource.ts"
 import { linkTo } from "../../kit/router.ts"
@@ -10,7 +10,7 @@ import { Badge, Facts, Loaded } from "../../kit/states.tsx"
 import { count, t } from "../../kit/text.ts"
 import { say } from "../../kit/toasts.tsx"
 import { call } from "../client.ts"
-import { blockUploads, lock, lockLengths, sessionsOf, UserLink } from "../sanctions.tsx"
+import { blockUploads, lock, LockFields, sessionsOf, UserLink } from "../sanctions.tsx"
 import type { ContextMessage, MessageReport, UserDetail, UserReport } from "../wire.ts"
 import { Preview } from "./preview.tsx"
 import { queues, type Kind } from "./queues.ts"
@@ -246,18 +246,7 @@ function ActDialog({ kind, report, user, onActed, onClose }: ActOptions) {
             onValue={setLocking}
           />
         )}
-        {isLocking && (
-          <>
-            <Select label={t("For how long")} value={length} choices={lockLengths} onValue={setLength} />
-            <TextField
-              label={t("Reason")}
-              hint={t("The person reads it when they try to sign in.")}
-              value={reason}
-              onValue={setReason}
-              maxLength={500}
-            />
-          </>
-        )}
+        {isLocking && <LockFields length={length} onLength={setLength} reason={reason} onReason={setReason} />}
         {user && (
           <Checkbox
             label={t("Block uploads")}

@@ -8,7 +8,7 @@ import { count, t } from "../../kit/text.ts"
 import { say } from "../../kit/toasts.tsx"
 import { call, session } from "../client.ts"
 import { Header } from "../header.tsx"
-import { BackupCodes, SecretToScan } from "../second-factor.tsx"
+import { AppCodeField, BackupCodes, SecretToScan } from "../second-factor.tsx"
 import type { LoginReply, SecurityStatus } from "../wire.ts"
 
 const lowCodes = 3
@@ -203,17 +203,7 @@ function Confirm({
           else onClose()
         }}
       >
-        <TextField
-          label={t("The code that it shows")}
-          value={code}
-          onValue={setCode}
-          autocomplete="one-time-code"
-          inputMode="numeric"
-          required
-          minLength={6}
-          maxLength={8}
-          takesFocus
-        />
+        <AppCodeField label={t("The code that it shows")} value={code} onValue={setCode} />
       </Form>
     </Dialog>
   )
