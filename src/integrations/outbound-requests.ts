@@ -5,6 +5,7 @@ import type { LookupFunction } from "node:net"
 import { callbackify } from "node:util"
 import { parseAddress } from "../domain/core/client-address.ts"
 import { isPublic } from "../domain/core/public-addresses.ts"
+import { within } from "../std/deadline.ts"
 
 /**
  * Requests to addresses that somebody has typed in. They keep:
@@ -86,7 +87,7 @@ export class OutboundRequests {
   }
 
   async #allowed(hostname: string): Promise<readonly string[]> {
-    const name = hostname.replace(/^\[|\]$/g, "")
+    const name = unbracketed(hostname)
     const addresses = parseAddress(name) ? [name] : await this.#resolve(name)
     if (addresses.length === 0) throw new Error(`${name} has no address`)
     if (!this.#mayBePrivate && !addresses.every(isPublicText)) throw new PrivateAddress(name)
@@ -129,19 +130,14 @@ const idleMs = 30_000
 const resolveMs = 3_000
 
 async function everyAddress(name: string): Promise<readonly string[]> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${name} was not resolved in time`)), resolveMs)
+  const found = await within(resolveMs, lookup(name, { all: true, verbatim: true }), () => {
+    throw new Error(`${name} was not resolved in time`)
   })
-  try {
-    const found = await Promise.race([lookup(name, { all: true, verbatim: true }), late])
-    return found.map(({ address }) => address)
-  } finally {
-    clearTimeout(timer)
-  }
+  return found.map(({ address }) => address)
 }
 
-const addressIn = (hostname: string) => parseAddress(hostname.replace(/^\[|\]$/g, ""))
+const unbracketed = (hostname: string) => hostname.replace(/^\[|\]$/g, "")
+const addressIn = (hostname: string) => parseAddress(unbracketed(hostname))
 
 /** What is no address, such as one with a zone, is none of the public network. */
 function isPublicText(text: string): boolean {

@@ -33,6 +33,10 @@ interface Surroundings {
   readonly log: Log
 }
 
+const scheme = "Bearer "
+const bearerIn = (authorization: string | undefined): string | undefined =>
+  authorization?.startsWith(scheme) ? authorization.slice(scheme.length) : undefined
+
 const cutTarget = (target: string | undefined) => (target === undefined ? undefined : cut(target))
 
 /** Milliseconds for which a session is remembered, and how many are. */
@@ -115,8 +119,7 @@ export class OperatorArea {
   sessionIn({ authorization, repeatedAuthorization }: Exchange, { auth }: Route): string | null | undefined {
     if (auth === "public" || auth === "optional" || auth === "user" || auth === "person") return undefined
     if (auth !== "operator" && !this.isEnabled) return undefined
-    const token =
-      authorization?.startsWith("Bearer ") && !repeatedAuthorization ? authorization.slice("Bearer ".length) : undefined
+    const token = repeatedAuthorization ? undefined : bearerIn(authorization)
     if (auth === "operator") return token === undefined || token === "" ? null : hash("sha256", token, "hex")
     return token !== undefined && operatorTokenShape.test(token) ? hash("sha256", token, "hex") : undefined
   }
@@ -132,7 +135,7 @@ export class OperatorArea {
   /** What comes with a call of the area that needs no session. */
   tokenBeside({ authorization }: Exchange, { mount, auth }: Route): string | undefined {
     const isOpen = mount === "operators" && auth === "public"
-    return isOpen && authorization?.startsWith("Bearer ") ? authorization.slice("Bearer ".length) : undefined
+    return isOpen ? bearerIn(authorization) : undefined
   }
 
   /** @param session what `sessionIn` said */
