@@ -58,7 +58,7 @@ function modulesAreCurrent(withTools) {
   const installed = readJson(at("node_modules", ".package-lock.json"))
   if (!installed) return false
   const wanted = readJson(at("package-lock.json"))
-  if (!wanted) return true
+  if (!wanted) return false
   return Object.entries(wanted.packages).every(([path, { version, optional, peer, dev }]) => {
     if (path === "" || (dev && !withTools)) return true
     const found = installed.packages[path]
@@ -67,13 +67,15 @@ function modulesAreCurrent(withTools) {
 }
 
 async function installModules() {
+  // Without it npm would choose versions that nobody has tried and hashes that nobody has seen.
+  if (!existsSync(at("package-lock.json")))
+    throw new Unprepared("package-lock.json is missing: it says which modules are installed. Take it from the release.")
   say("installing modules; the first time takes a minute")
   // The tests and the build need the development modules, whatever NODE_ENV says. No module needs
   // its install script: binaries come prebuilt, and start-up repairs the links of PostgreSQL's.
   const options = ["--include=dev", "--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts"]
-  const command = existsSync(at("package-lock.json")) ? "ci" : "install"
-  const code = await run("npm", [command, ...options])
-  if (code !== 0) throw new Unprepared(`npm ${command} failed (code ${code}); its message stands above.`)
+  const code = await run("npm", ["ci", ...options])
+  if (code !== 0) throw new Unprepared(`npm ci failed (code ${code}); its message stands above.`)
 }
 
 function findRedis() {
