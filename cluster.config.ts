@@ -196,7 +196,10 @@ export const clusterConfig = {
   },
 
   pictures: {
-    /** Pictures that one job worker decodes and encodes at once, of different users: each takes a core, and up to about 200 MB of memory. */
+    /**
+     * Pictures that one job worker decodes and encodes at once, of different users: each takes a core, and up to about 200 MB of memory.
+     * All but one of them may be long ones, which take more than two seconds.
+     */
     maxConcurrent: 2,
     /** Uploads of a web worker that may wait for one, those of one user, and how long each waits before it is refused as "not now": less than `http.uploads.timeoutMs`. */
     maxWaiting: 200,

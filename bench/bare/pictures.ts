@@ -24,8 +24,8 @@ app.post("/pictures", (res, req) => {
   })
   const pieces: Buffer[] = []
   const take = async () => {
-    const encoded = await encode(Buffer.concat(pieces), "avatar")
-    if ("refusal" in encoded) throw new Error(encoded.refusal)
+    const encoded = await encode(Buffer.concat(pieces), "avatar", true)
+    if (encoded === "long" || "refusal" in encoded) throw new Error("the picture is refused")
     await writeFile(join(folder, String(files++)), encoded.bytes)
     reply(res, { success: true, width: encoded.width, height: encoded.height })
   }

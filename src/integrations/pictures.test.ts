@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import sharp from "sharp"
 import { expect, test } from "vitest"
-import { pictureUses } from "../contract/core/jobs.ts"
+import { pictureUses, type PictureUse } from "../contract/core/jobs.ts"
 import {
   animatedGif,
   animatedWebp,
@@ -18,7 +18,12 @@ import {
 } from "../../tests/kit/pictures.ts"
 import { createPictures } from "./pictures.ts"
 
-const { encode, lookAt } = createPictures()
+const pictures = createPictures()
+async function encode(bytes: Uint8Array, use: PictureUse) {
+  const encoded = await pictures.encode(bytes, use, true)
+  if (encoded === "long") throw new Error("it may take its time")
+  return encoded
+}
 const every = async () => [
   await png(3, 5),
   apng(4),
@@ -97,10 +102,20 @@ test("any bytes at all, and any picture with some of its bytes changed, are enco
           const encoded = await encode(bytes, use)
           if ("refusal" in encoded) expect(["invalid_file", "picture_too_large"]).toContain(encoded.refusal)
           else expect(encoded.width * encoded.height).toBeGreaterThan(0)
-          await lookAt(bytes)
+          await pictures.lookAt(bytes, true)
         }
       },
     ),
     { numRuns: 60 },
   )
+})
+
+test("what takes longer than most by its header is not done among the others", async () => {
+  const moving = gifOf(100, 250)
+  expect(await pictures.encode(moving, "avatar", false)).toBe("long")
+  expect(await encode(moving, "avatar")).toMatchObject({ animated: true, width: 250 })
+  expect(await pictures.encode(gifOf(10, 250), "avatar", false)).toMatchObject({ animated: true })
+  // Its first frame is all that is looked at.
+  expect(await pictures.lookAt(moving, false)).toMatchObject({ width: 250, height: 250 })
+  expect(await pictures.encode(apng(1_500), "sticker", false)).toBe("long")
 })

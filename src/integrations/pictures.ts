@@ -17,6 +17,10 @@ import { perceptualHash } from "./perceptual-hashing.ts"
 
 /** A picture that takes longer is refused. */
 const timeoutSeconds = 15
+/** One that takes longer is to be encoded among others that do. So is one whose header says that it will. */
+const shortSeconds = 2
+/** Pixels of all frames: as many as are decoded and encoded again in about a second. */
+const shortFramePixels = 4_000_000
 
 /**
  * libvips reads many formats, some of which are programs: it is left the four that are kept. What it
@@ -56,28 +60,34 @@ type Encoded = EncodedPicture & { readonly bytes: Buffer }
 export function createPictures() {
   let loading: Promise<SharpModule> | undefined
 
-  async function encode(bytes: Uint8Array, use: PictureUse): Promise<Encoded | { readonly refusal: PictureRefusal }> {
+  async function encode(
+    bytes: Uint8Array,
+    use: PictureUse,
+    isLong: boolean,
+  ): Promise<Encoded | { readonly refusal: PictureRefusal } | "long"> {
     const rules = pictureRules[use]
     const type = pictureTypeOf(bytes)
     if (type === undefined || !rules.types.includes(type)) return { refusal: "invalid_file" }
     const sharp = await (loading ??= loadSharp())
     const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
     try {
-      if (type === "image/png" && rules.keepsApng && framesOfPng(file) > 0) return await encodeApng(sharp, file, rules)
-      return await encodePlain(sharp, file, type, rules)
+      if (type === "image/png" && rules.keepsApng && framesOfPng(file) > 0)
+        return await encodeApng(sharp, file, rules, isLong)
+      return await encodePlain(sharp, file, type, rules, isLong)
     } catch (error) {
-      return { refusal: isTimeout(error) ? "picture_too_large" : "invalid_file" }
+      if (!isTimeout(error)) return { refusal: "invalid_file" }
+      return isLong ? { refusal: "picture_too_large" } : "long"
     }
   }
 
-  async function lookAt(bytes: Uint8Array): Promise<Looks | undefined> {
+  async function lookAt(bytes: Uint8Array, isLong: boolean): Promise<Looks | undefined | "long"> {
     if (!pictureTypeOf(bytes)) return undefined
     const sharp = await (loading ??= loadSharp())
     const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
     try {
-      return await looksOf(sharp, file)
-    } catch {
-      return undefined
+      return await looksOf(sharp, file, secondsFor(isLong))
+    } catch (error) {
+      return isTimeout(error) && !isLong ? "long" : undefined
     }
   }
 
@@ -94,13 +104,13 @@ interface Looks extends PictureFacts {
 const hashedSide = 48
 
 /** The file is decoded once; all else is made of the largest thumbnail. */
-async function looksOf(sharp: SharpModule, file: Buffer): Promise<Looks | undefined> {
+async function looksOf(sharp: SharpModule, file: Buffer, seconds: number): Promise<Looks | undefined> {
   const { autoOrient: upright } = await sharp(file, reading()).metadata()
   const { width, height } = upright
   if (width * height > limits.thumbnailPixels) return undefined
   const fitting = (picture: Sharp, side: number) =>
     picture.resize({ width: side, height: side, fit: "inside", withoutEnlargement: true })
-  const largest = await fitting(sharp(file, reading()).timeout({ seconds: timeoutSeconds }).autoOrient(), 512)
+  const largest = await fitting(sharp(file, reading()).timeout({ seconds }).autoOrient(), 512)
     .toColourspace("srgb")
     .ensureAlpha()
     .raw()
@@ -115,17 +125,22 @@ async function looksOf(sharp: SharpModule, file: Buffer): Promise<Looks | undefi
   return { width, height, thumbhash, images, phash: await perceptualHash(again()) }
 }
 
-const isTimeout = (error: unknown) => error instanceof Error && error.message.startsWith("timeout")
+/** What sharp's own errors of this kind begin with. */
+const timedOut = "timeout"
+const isTimeout = (error: unknown) => error instanceof Error && error.message.startsWith(timedOut)
+
+const secondsFor = (isLong: boolean) => (isLong ? timeoutSeconds : shortSeconds)
 
 /** Pixels are bounded by what the header says. A file that ends early is damaged. */
 const reading = (more: SharpOptions = {}): SharpOptions => ({ failOn: "error", limitInputPixels: false, ...more })
 
-async function encodePlain(sharp: SharpModule, file: Buffer, type: PictureType, rules: PictureRules) {
+async function encodePlain(sharp: SharpModule, file: Buffer, type: PictureType, rules: PictureRules, isLong: boolean) {
   // Reads the header. The frames of a GIF are counted for it, and not decoded.
   const { width, height, pages: frames = 1 } = await sharp(file, reading()).metadata()
   if (isTooMuch({ width, height, frames }, rules.maxSide)) return { refusal: "picture_too_large" } as const
   const isMoving = frames > 1
-  let picture = sharp(file, reading(isMoving ? { animated: true } : {})).timeout({ seconds: timeoutSeconds })
+  if (isMoving && !isLong && width * height * frames > shortFramePixels) return "long"
+  let picture = sharp(file, reading(isMoving ? { animated: true } : {})).timeout({ seconds: secondsFor(isLong) })
   if (!isMoving) picture = picture.autoOrient()
   if (rules.fitSide)
     picture = picture.resize({
@@ -145,19 +160,24 @@ async function encodePlain(sharp: SharpModule, file: Buffer, type: PictureType, 
 }
 
 /** libvips knows no frames of PNG files: each is encoded as a picture of its own. */
-async function encodeApng(sharp: SharpModule, file: Buffer, rules: PictureRules) {
+async function encodeApng(sharp: SharpModule, file: Buffer, rules: PictureRules, isLong: boolean) {
   const { width, height } = await sharp(file, reading()).metadata()
   const frames = framesOfPng(file)
   if (isTooMuch({ width, height, frames }, rules.maxSide)) return { refusal: "picture_too_large" } as const
+  if (!isLong && width * height * frames > shortFramePixels) return "long"
+  const endsAt = performance.now() + secondsFor(isLong) * 1_000
   const apart = disassemble(file, limits.pictureFrames)
   if (apart.frames.length !== frames) return { refusal: "invalid_file" } as const
-  const again = (png: Buffer) =>
-    sharp(png, reading({ limitInputPixels: width * height }))
-      .timeout({ seconds: timeoutSeconds })
+  const again = (png: Buffer) => {
+    const leftMs = endsAt - performance.now()
+    if (leftMs <= 0) throw new Error(`${timedOut}: of all frames together`)
+    return sharp(png, reading({ limitInputPixels: width * height }))
+      .timeout({ seconds: Math.ceil(leftMs / 1_000) })
       .toColourspace("srgb")
       .ensureAlpha()
       .png()
       .toBuffer()
+  }
   const encoded: { control: Buffer; png: Buffer }[] = []
   for (const { control, png } of apart.frames) encoded.push({ control, png: await again(png) })
   const still = apart.still && (await again(apart.still))

@@ -7,8 +7,8 @@ function scene(places = 2) {
   const all = new FairPlaces(places, 3)
   const begun: string[] = []
   const ends = new Map<string, () => void>()
-  const run = (holder: string, name: string, isAwaited = true) =>
-    all.run(holder, isAwaited, async () => {
+  const run = (holder: string, name: string, isAwaited = true, isLong = false) =>
+    all.run(holder, { isAwaited, isLong }, async () => {
       begun.push(name)
       await new Promise<void>(end => ends.set(name, end))
       return name
@@ -47,6 +47,35 @@ test("what somebody waits for comes first, and what fails makes way like anythin
     await end(name)
   }
   await Promise.all(ran)
-  await expect(all.run("a", true, () => Promise.reject(new Error("it failed")))).rejects.toThrow("it failed")
-  expect(await all.run("a", true, () => Promise.resolve("next"))).toBe("next")
+  await expect(all.run("a", { isAwaited: true }, () => Promise.reject(new Error("it failed")))).rejects.toThrow(
+    "it failed",
+  )
+  expect(await all.run("a", { isAwaited: true }, () => Promise.resolve("next"))).toBe("next")
+})
+
+test("long tasks, of however many holders, leave a place to the others", async () => {
+  const { begun, run, end } = scene(2)
+  const ran = [run("a", "a long", true, true), run("b", "b long", true, true), run("c", "c long", false, true)]
+  // One that waits for its long one has turns for the others meanwhile.
+  ran.push(run("d", "d1"), run("b", "b1"))
+  await turn()
+  expect(begun).toEqual(["a long", "d1"])
+  await end("d1")
+  expect(begun.at(-1)).toBe("b1")
+  await end("b1")
+  expect(begun).toHaveLength(3)
+  await end("a long")
+  expect(begun.at(-1)).toBe("b long")
+  await end("b long")
+  expect(begun.at(-1)).toBe("c long")
+  await end("c long")
+  await Promise.all(ran)
+
+  const only = scene(1)
+  const last = [only.run("a", "a long", true, true), only.run("b", "b long", true, true)]
+  await turn()
+  expect(only.begun).toEqual(["a long"])
+  await only.end("a long")
+  await only.end("b long")
+  await Promise.all(last)
 })

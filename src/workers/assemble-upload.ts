@@ -78,15 +78,10 @@ async function assemble(tools: JobTools, session_id: string): Promise<void> {
 
 /** What a picture looks like, once it is its sender's turn: their request waits for it. */
 const looksOf = (tools: JobTools, user: Snowflake, key: string): Promise<Looks | undefined> =>
-  inTurn(
-    tools,
-    user,
-    async () => {
-      const bytes = await tools.blobs.get(key)
-      return bytes && tools.pictures.lookAt(bytes)
-    },
-    true,
-  )
+  inTurn(tools, user, true, async isLong => {
+    const bytes = await tools.blobs.get(key)
+    return bytes && tools.pictures.lookAt(bytes, isLong)
+  })
 
 /** All chunks, one after the other. */
 async function* assembled(

@@ -1,5 +1,4 @@
 import { createHash, randomBytes } from "node:crypto"
-import type { PictureAnswer } from "../cluster/picture-requests.ts"
 import type { PictureUse } from "../contract/core/jobs.ts"
 import type { KeptPicture, PictureRefusal } from "../domain/core/pictures.ts"
 import { secondsAt } from "../std/clock.ts"
@@ -9,14 +8,11 @@ import type { JobTools, Processor } from "./processor.ts"
 /** After `until` nobody waits any longer, and the source is gone or about to go. */
 export const encodePicture: Processor<"encodePicture"> = async (tools, { source, folder, use, ...waiting }) => {
   const { asker, request, until, user_id } = waiting
-  const answerIt = async () => {
-    if (tools.now() >= until) return
-    const bytes = await tools.blobs.get(source)
-    if (!bytes) return
-    const answer: PictureAnswer = { request, ...(await keptPicture(tools, folder, use, bytes)) }
-    tools.pictures.answer(asker, answer)
-  }
-  await inTurn(tools, user_id ?? request, answerIt, true)
+  const kept = await inTurn(tools, user_id ?? request, true, async isLong => {
+    const bytes = tools.now() < until ? await tools.blobs.get(source) : undefined
+    return bytes && keptPicture(tools, folder, use, bytes, isLong)
+  })
+  if (kept) tools.pictures.answer(asker, { request, ...kept })
 }
 
 /**
@@ -28,9 +24,11 @@ export async function keptPicture(
   folder: string,
   use: PictureUse,
   bytes: Uint8Array,
-): Promise<{ picture: KeptPicture } | { refusal: PictureRefusal }> {
+  isLong: boolean,
+): Promise<{ picture: KeptPicture } | { refusal: PictureRefusal } | "long"> {
   const { pictures, storage, blobs, now } = tools
-  const encoded = await pictures.encode(bytes, use)
+  const encoded = await pictures.encode(bytes, use, isLong)
+  if (encoded === "long") return encoded
   pictures.count(use, "refusal" in encoded ? encoded.refusal : "encoded")
   if ("refusal" in encoded) return encoded
   const { bytes: content, ...shown } = encoded

@@ -23,30 +23,41 @@ interface Sent {
  */
 export async function lookAtUpload(tools: JobTools, holder: string, { hash, blob, size, file }: Sent): Promise<void> {
   const { storage, pictures, blobs } = tools
-  await inTurn(tools, holder, async () => {
+  await inTurn(tools, holder, false, async isLong => {
     const isUnhashed = (await storage.uploadContents.unhashedOf(hash)) !== undefined
     const lacks =
       file !== undefined && size <= limits.thumbnailBytes && !(await storage.thumbnails.find([file])).has(file)
-    if (!isUnhashed && !lacks) return
+    if (!isUnhashed && !lacks) return undefined
     const bytes = await blobs.get(uploadFile(blob))
-    const looks = bytes && (await pictures.lookAt(bytes))
+    const looks = bytes && (await pictures.lookAt(bytes, isLong))
+    if (looks === "long") return looks
     if (isUnhashed) await keepHash(tools, hash, looks?.phash ?? "")
     if (lacks) await keepThumbnails(tools, file, looks)
+    return undefined
   })
 }
 
-/** Decodes something when a place is free and it is the holder's turn. */
+/**
+ * Decodes something when a place is free and it is the holder's turn.
+ * @param task answers "long" if it takes longer than most: then it is done again when a place for
+ *     such tasks is free
+ */
 export async function inTurn<T>(
   { pictures: { places }, signal }: JobTools,
   holder: string,
-  task: () => Promise<T>,
-  isAwaited = false,
+  isAwaited: boolean,
+  task: (isLong: boolean) => Promise<T | "long">,
 ): Promise<T> {
   if (places.isFull(holder)) throw new Deferral()
-  return places.run(holder, isAwaited, async () => {
-    signal.throwIfAborted()
-    return task()
-  })
+  const run = (isLong: boolean) =>
+    places.run(holder, { isAwaited, isLong }, async () => {
+      signal.throwIfAborted()
+      return task(isLong)
+    })
+  const short = await run(false)
+  const done = short === "long" ? await run(true) : short
+  if (done === "long") throw new Error("a long task may take its time")
+  return done
 }
 
 /** Whether so many thumbnails may be made for a user now: somebody who sends very many pictures waits for them. */

@@ -27,14 +27,18 @@ export interface Looks extends PictureFacts {
   readonly phash: string
 }
 
-/** Decodes pictures and encodes them again, outside of this process's event loop. */
+/**
+ * Decodes pictures and encodes them again, outside of this process's event loop. What takes longer than most
+ * is "long" and not done, until it is asked for as such: then it may take some seconds.
+ */
 export interface PictureEncoder {
   encode(
     bytes: Uint8Array,
     use: PictureUse,
-  ): Promise<(EncodedPicture & { readonly bytes: Uint8Array }) | { readonly refusal: PictureRefusal }>
+    isLong: boolean,
+  ): Promise<(EncodedPicture & { readonly bytes: Uint8Array }) | { readonly refusal: PictureRefusal } | "long">
   /** Undefined: it is no picture, or too large. */
-  lookAt(bytes: Uint8Array): Promise<Looks | undefined>
+  lookAt(bytes: Uint8Array, isLong: boolean): Promise<Looks | undefined | "long">
 }
 
 export interface PictureTools extends PictureEncoder {

@@ -21,8 +21,9 @@ const picturesPerRun = 50
 async function renew(tools: JobTools, picture: StoredPicture): Promise<void> {
   const { kind, id, server_id, file: from } = picture
   const bytes = await tools.blobs.get(serverFile(server_id, from))
-  const encode = async () => bytes && keptPicture(tools, serverFiles(server_id), useOf[kind], bytes)
-  const kept = await inTurn(tools, server_id, encode)
+  const encode = async (isLong: boolean) =>
+    bytes && keptPicture(tools, serverFiles(server_id), useOf[kind], bytes, isLong)
+  const kept = await inTurn(tools, server_id, false, encode)
   if (!kept || "refusal" in kept) return tools.storage.storedPictures.leaveAsUploaded(picture)
   const { file, content_type, hash, size } = kept.picture
   let isRenewed = false

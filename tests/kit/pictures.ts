@@ -126,12 +126,16 @@ export function pngClaiming(width: number, height: number): Buffer {
   ])
 }
 
-/** A GIF of so many frames of one pixel. */
-export function gifOf(frames: number): Buffer {
+/** A GIF of so many frames, of each of which it has one pixel. */
+export function gifOf(frames: number, side = 1): Buffer {
   const frame = Buffer.from("21f90404050000002c0000000001000100000202440100", "hex")
+  const size = Buffer.alloc(4)
+  size.writeUInt16LE(side, 0)
+  size.writeUInt16LE(side, 2)
   return Buffer.concat([
     Buffer.from("GIF89a", "latin1"),
-    Buffer.from("01000100800000ff0000000000", "hex"),
+    size,
+    Buffer.from("800000ff0000000000", "hex"),
     ...Array.from({ length: frames }, () => frame),
     Buffer.from([0x3b]),
   ])

@@ -131,8 +131,9 @@ test("pictures that look like a blocked one are blocked as well, in another size
   const flat = await sharp({ create: { width: 9, height: 9, channels: 3, background: "#e94560" } })
     .png()
     .toBuffer()
-  for (const nothing of [randomBytes(50), original.subarray(0, 200)]) expect(await lookAt(nothing)).toBeUndefined()
-  expect((await lookAt(flat))!.phash).toBe("")
+  for (const nothing of [randomBytes(50), original.subarray(0, 200)])
+    expect(await lookAt(nothing, true)).toBeUndefined()
+  expect(await lookAt(flat, true)).toMatchObject({ phash: "" })
 })
 
 test("a user who is blocked from uploading is refused everywhere, until the block is over", async ({ shared }) => {

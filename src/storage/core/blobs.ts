@@ -114,7 +114,7 @@ export function openLocalBlobs(folder: string): Blobs {
   const inTurn =
     (isSmall: boolean): Syncs =>
     (path, sync) =>
-      places.run(path, isSmall, sync)
+      places.run(path, { isAwaited: isSmall }, sync)
 
   return {
     async put(key, bytes) {
