@@ -85,13 +85,10 @@ export async function keepThumbnails(tools: JobTools, file: string, looks: Looks
     return
   }
   const base = randomBytes(16).toString("hex")
-  const keys: string[] = []
-  for (const [side, content] of looks.images) {
-    const key = thumbnailFile(base, side)
-    keys.push(key)
-    await storage.files.announce(key, secondsAt(now()))
-    await blobs.put(key, content)
-  }
+  const images = [...looks.images].map(([side, content]) => [thumbnailFile(base, side), content] as const)
+  const keys = images.map(([key]) => key)
+  await storage.files.announce(keys, secondsAt(now()))
+  for (const [key, content] of images) await blobs.put(key, content)
   const { width, height, thumbhash } = looks
   if (!(await storage.thumbnails.keep(file, { base, width, height, thumbhash }))) await deleteFiles(tools, { keys })
 }

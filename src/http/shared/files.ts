@@ -6,7 +6,7 @@ import { secondsAt } from "../../std/clock.ts"
 import type { PictureRequests } from "../../cluster/picture-requests.ts"
 import type { PictureUse } from "../../contract/core/jobs.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
-import { drawnPicture, pictureTypeOf, type EncodedPicture, type KeptPicture } from "../../domain/core/pictures.ts"
+import { drawnPicture, pictureTypeOf, type EncodedPicture } from "../../domain/core/pictures.ts"
 import { incomingFile, serverFile, serverFiles, userFiles, type Blobs } from "../../storage/core/blobs.ts"
 import type { Http, Uses } from "./http.ts"
 
@@ -27,14 +27,28 @@ export async function leaveToSweep(
 }
 
 /** Those of the files that no row names go now, with their notes; where that fails, they are swept. */
-export async function deleteUnused(
-  { storage, integrations: { blobs }, log }: Omit<FileNeeds, "clock">,
+export const deleteUnused = (http: Omit<FileNeeds, "clock">, keys: readonly string[]): Promise<void> =>
+  orLeaveToSweep(http, keys, async () => deleteNoted(http, await http.storage.files.unusedOf(keys)))
+
+/** The same, of a file that no row names, nor ever will. */
+const deletePassing = (http: Omit<FileNeeds, "clock">, key: string): Promise<void> =>
+  orLeaveToSweep(http, [key], () => deleteNoted(http, [key]))
+
+async function deleteNoted(
+  { storage, integrations: { blobs } }: Pick<FileNeeds, "storage" | "integrations">,
   keys: readonly string[],
 ): Promise<void> {
+  for (const key of keys) await blobs.delete(key)
+  await storage.files.forget(keys)
+}
+
+async function orLeaveToSweep(
+  { log }: Pick<FileNeeds, "log">,
+  keys: readonly string[],
+  deletion: () => Promise<void>,
+): Promise<void> {
   try {
-    const unused = await storage.files.unusedOf(keys)
-    for (const key of unused) await blobs.delete(key)
-    await storage.files.forget(unused)
+    await deletion()
   } catch (error) {
     log.debug({ err: error, keys: keys.length }, "unused files are left to the sweep")
   }
@@ -85,19 +99,18 @@ export async function withPicture<T>(
   try {
     await integrations.blobs.put(source, bytes)
   } catch (error) {
-    await (isUnanswered(error) ? leaveToSweep(http, source) : deleteUnused(http, [source]))
+    await (isUnanswered(error) ? leaveToSweep(http, source) : deletePassing(http, source))
     throw error
   }
-  let picture: KeptPicture
+  let deleted: Promise<void> | undefined
   try {
-    picture = await integrations.pictures.encode({ source, folder, use, user_id })
+    const picture = await integrations.pictures.encode({ source, folder, use, user_id })
+    deleted = deletePassing(http, source)
+    const { file, content_type, hash, size, ...shown } = picture
+    return await naming(http, folder + file, () => turn({ file, content_type, hash, size }, { ...shown, content_type }))
   } finally {
-    await deleteUnused(http, [source])
+    await (deleted ?? deletePassing(http, source))
   }
-  const { file, content_type, hash, size, ...shown } = picture
-  return naming(http, folder + file, () =>
-    turn({ file, content_type, hash, size }, { ...shown, content_type: picture.content_type }),
-  )
 }
 
 /** Has a turn name a file that is there. */

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { isBlobKey, openLocalBlobs, serverFile, serverFiles, type Blobs } from "./blobs.ts"
+import { incomingFile, isBlobKey, openLocalBlobs, serverFile, serverFiles, type Blobs } from "./blobs.ts"
 
 let folder: string
 let blobs: Blobs
@@ -42,6 +42,18 @@ test("what was never finished is not there, and goes with its key", async () => 
   expect(await blobs.get(serverFile("3", name("c")))).toBeUndefined()
   await blobs.delete(serverFile("3", name("c")))
   expect(await readdir(at)).toEqual([])
+})
+
+test("what is on its way only is there whole as well, and nothing is left of it", async () => {
+  const key = incomingFile(name("e"))
+  for (let i = 0; i < 2; i++) {
+    await blobs.put(key, bytes)
+    expect(await blobs.get(key)).toEqual(bytes)
+    expect(await readdir(join(folder, "files/incoming"))).toEqual([name("e")])
+    await blobs.delete(key)
+    expect(await readdir(join(folder, "files/incoming"))).toEqual([])
+    await rm(join(folder, "files/incoming"), { recursive: true })
+  }
 })
 
 test("files come while those beside them go with their folder", async () => {

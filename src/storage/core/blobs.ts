@@ -10,6 +10,7 @@ import {
   rm,
   stat,
   unlink,
+  writeFile,
   type FileHandle,
 } from "node:fs/promises"
 import { dirname, join } from "node:path"
@@ -49,7 +50,10 @@ export interface LinkOptions {
  * "unavailable".
  */
 export interface Blobs {
-  /** Resolves once a crash of the machine would not lose it. A key is never used twice. */
+  /**
+   * Resolves once a crash of the machine would not lose it, unless it is on its way only (`incomingFile`). A key
+   * is never used twice.
+   */
   put(key: string, bytes: Uint8Array): Promise<void>
   /**
    * The same, of what comes piece by piece: the next one is asked for when the one before is
@@ -83,8 +87,12 @@ export const serverFiles = (server: Snowflake): string => `servers/${server}/`
 
 /** Below it are the files of a user's own: their picture. */
 export const userFiles = (user: Snowflake): string => `users/${user}/`
-/** A picture on its way to the job worker that re-encodes it. `file`: 32 hex digits that nobody chose. */
-export const incomingFile = (file: string): string => `incoming/${file}`
+/**
+ * A picture on its way to the job worker that re-encodes it: a request waits for that, and without the request
+ * nobody wants it. `file`: 32 hex digits that nobody chose.
+ */
+export const incomingFile = (file: string): string => incomingFiles + file
+const incomingFiles = "incoming/"
 
 /** A thumbnail. `base`: 32 hex digits that nobody chose. */
 export const thumbnailFile = (base: string, side: number): string => `thumbnails/${base}-${side}`
@@ -114,18 +122,21 @@ export function openLocalBlobs(folder: string): Blobs {
   const inTurn =
     (isSmall: boolean): Syncs =>
     (path, sync) =>
-      places.run(path, { isAwaited: isSmall }, sync)
+      places.run(path, { isAwaited: isSmall, isLong: !isSmall }, sync)
 
   return {
     async put(key, bytes) {
       const path = pathOf(key)
       const whole = (file: FileHandle) => file.writeFile(bytes)
+      const isPassing = key.startsWith(incomingFiles)
+      const once = () =>
+        isPassing ? inFolder(path, () => writeFile(path, bytes, { mode })) : write(path, whole, inTurn(true))
       try {
-        await write(path, whole, inTurn(true))
+        await once()
       } catch (error) {
         // The folder may go with another file while this one comes.
         if (codeOf(error) !== "ENOENT") throw error
-        await write(path, whole, inTurn(true))
+        await once()
       }
     },
 
@@ -177,10 +188,15 @@ export function openLocalBlobs(folder: string): Blobs {
     async delete(key) {
       const path = pathOf(key)
       if (key.endsWith("/")) return rm(path, { recursive: true, force: true, maxRetries: 3 })
-      for (const one of [path, unfinished(path)])
-        await unlink(one).catch((error: unknown) => {
-          if (codeOf(error) !== "ENOENT") throw error
-        })
+      const remove = (one: string) =>
+        unlink(one).then(
+          () => true,
+          (error: unknown) => {
+            if (codeOf(error) !== "ENOENT") throw error
+            return false
+          },
+        )
+      if (!(await remove(path))) await remove(unfinished(path))
     },
 
     list: () => filesBelow(folder, ""),
@@ -210,13 +226,16 @@ async function* filesBelow(folder: string, path: string): AsyncGenerator<StoredF
   }
 }
 
+/** Of files. */
+const mode = 0o640
+
 const unfinished = (path: string) => `${path}.part`
 
 /**
- * So many bytes of a file are written to the disk at a time, and of so few files at once: who else
- * writes to it, as PostgreSQL may, waits for no more.
+ * So many bytes of a large file are written to the disk at a time, of one such file at once and of a small one beside
+ * it: who else writes to it, as PostgreSQL does with every commit, waits for no more.
  */
-const syncEveryBytes = 8 * 1024 * 1024
+const syncEveryBytes = 1024 * 1024
 const maxSyncs = 2
 
 type Syncs = (path: string, sync: () => Promise<void>) => Promise<void>
@@ -238,8 +257,7 @@ async function writePieces(
 
 /** Whole or not at all under its name, whatever ends in between. */
 async function write(path: string, fill: (file: FileHandle) => Promise<void>, inTurn: Syncs): Promise<void> {
-  const made = await mkdir(dirname(path), { recursive: true })
-  const file = await open(unfinished(path), "w", 0o640)
+  const [file, made] = await inFolder(path, () => open(unfinished(path), "w", mode))
   try {
     await fill(file)
     await inTurn(path, () => file.sync())
@@ -249,6 +267,17 @@ async function write(path: string, fill: (file: FileHandle) => Promise<void>, in
   await rename(unfinished(path), path)
   await sync(dirname(path))
   if (made !== undefined) await sync(dirname(made))
+}
+
+/** Makes the folder of a path if what is to be done there finds none. @returns what was done, and the first folder that was made */
+async function inFolder<T>(path: string, act: () => Promise<T>): Promise<readonly [T, string | undefined]> {
+  try {
+    return [await act(), undefined]
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT") throw error
+    const made = await mkdir(dirname(path), { recursive: true })
+    return [await act(), made]
+  }
 }
 
 /** Names are kept by their folder. */

@@ -29,9 +29,10 @@ export const discardFile = defineWrite<{ key: string; since: number }>(
 )
 
 export const filesStorage = (sql: Sql) => ({
-  /** Before a file is written. */
-  async announce(key: string, now: number): Promise<void> {
-    await sql`INSERT INTO unused_files (key, since) VALUES (${key}, ${now})`
+  /** Before files are written. */
+  async announce(keys: string | readonly string[], now: number): Promise<void> {
+    const all = typeof keys === "string" ? [keys] : [...keys]
+    await sql`INSERT INTO unused_files (key, since) SELECT key, ${now}::bigint FROM unnest(${all}::text[]) AS t (key)`
   },
 
   /** Those of them that no row names. */
