@@ -32,9 +32,13 @@ const usage = `npm run bench -- files [--files 100] [--megabytes 50] [--runs 3] 
 const megabyte = 1_048_576
 const filesOfAUser = 2
 const sampleMs = 100
+const beside = "files go in and out through a bare server beside it"
+const through = "as many go through Starling"
 /** Bytes per second, at least this part of the bare server's. */
 const aimedPart = 0.7
 const aimedMemoryMb = 150
+/** 99 % of the messages of others take at most so many times as long as beside a bare server that serves the files. */
+const aimedLatency = 1.25
 
 interface Round {
   readonly megabytesPerSecond: number
@@ -118,11 +122,11 @@ export async function benchFiles(
         await mkdir(folderOf(name))
       }
     results.files = { count, megabytes, ...sides }
-    const transferring = {
-      name: `${count} files go in, and out again`,
+    const transferring = (name: string, target: (i: number) => Target) => ({
+      name,
       async begin() {
         const clients = fork(new URL("./transfer-process.ts", import.meta.url))
-        const targets = Array.from({ length: count }, (_, i) => own(i))
+        const targets = Array.from({ length: count }, (_, i) => target(i))
         clients.send({ targets, bytes: megabytes * megabyte } satisfies Transfers)
         await pause(1)
         return async () => {
@@ -132,9 +136,15 @@ export async function benchFiles(
           return moved / megabyte
         }
       },
-    }
+    })
     const nothing = { name: "nothing", begin: async () => async () => 0 }
-    results.meanwhile = await latencyMeanwhile(harness, starling, [nothing, transferring], extent, say)
+    const disturbances = [
+      nothing,
+      // What the machine takes from messages, whoever serves the files.
+      transferring(beside, plain(bare)),
+      transferring(through, own),
+    ]
+    results.meanwhile = await latencyMeanwhile(harness, starling, disturbances, extent, say)
     return results
   })
   await rm(folder, { recursive: true, force: true })
@@ -215,14 +225,20 @@ function summarize({ files, meanwhile = [] }: FilesResults): Line[] {
       },
     )
   }
-  for (const { meanwhile: name, ways } of meanwhile)
-    for (const { postedAtOwner, heardAtOwner, p50, p99 } of ways)
-      lines.push({
-        work: `post to frame meanwhile: ${name}; posted at the ${postedAtOwner ? "owner" : "other"}, heard at the ${heardAtOwner ? "owner" : "other"}`,
-        bare: "",
-        starling: pair(p50, p99),
-        value: p99,
-        unit: "ms",
-      })
+  const waysOf = (name: string) => meanwhile.find(one => one.meanwhile === name)?.ways ?? []
+  for (const [i, { postedAtOwner, heardAtOwner, ...own }] of waysOf(through).entries()) {
+    const [idle, bare] = [waysOf("nothing")[i]!, waysOf(beside)[i]!]
+    const ratios = own.runs.map(({ p99 }, run) => p99 / bare.runs[run]!.p99)
+    lines.push({
+      work:
+        `post to frame, posted at the ${postedAtOwner ? "owner" : "other"}, heard at the ${heardAtOwner ? "owner" : "other"}, ` +
+        `while files go through a bare server and through Starling; with none ${pair(idle.p50, idle.p99)}`,
+      bare: pair(bare.p50, bare.p99),
+      starling: pair(own.p50, own.p99),
+      value: { ...figure(ratios), median: own.p99.median / bare.p99.median },
+      unit: "×",
+      aim: aimedLatency,
+    })
+  }
   return lines
 }
