@@ -140,7 +140,7 @@ export async function benchFiles(
     const nothing = { name: "nothing", begin: async () => async () => 0 }
     const disturbances = [
       nothing,
-      // What the machine takes from messages, whoever serves the files.
+      // What the machine takes from messages, no matter which server has the files.
       transferring(beside, plain(bare)),
       transferring(through, own),
     ]

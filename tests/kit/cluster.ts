@@ -204,15 +204,17 @@ export class Cluster {
   async bootJobWorker({
     topology = {},
     config = {},
-  }: Pick<BootOptions, "topology" | "config"> = {}): Promise<JobWorker> {
+    databaseUrl = this.databaseUrl,
+    redisUrl = this.redisUrl,
+  }: Pick<BootOptions, "topology" | "config" | "databaseUrl" | "redisUrl"> = {}): Promise<JobWorker> {
     const slot = this.#slots++
     const metrics = createMetrics()
     const job = await startJobWorker({
       self: { id: `j${slot}-${randomBytes(4).toString("hex")}`, role: "job", host: "test", slot },
       config: readConfig({ DATA_DIR: this.dataDir, ...config }),
       topology: topologyWith(topology, { mortal: true, limited: true }),
-      databaseUrl: this.databaseUrl,
-      redisUrl: this.redisUrl,
+      databaseUrl,
+      redisUrl,
       redisPrefix: this.redisPrefix,
       secretKey,
       socketFolder: this.dataDir,

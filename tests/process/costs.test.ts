@@ -4,8 +4,10 @@ import { redisKeys } from "../../src/cluster/keys.ts"
 import { openRedis } from "../../src/cluster/redis.ts"
 import { countAsked, type Asked } from "../kit/asked.ts"
 import { Cluster, gauge, type BootOptions, type Worker } from "../kit/cluster.ts"
+import { fileOf, filesOfUser, png } from "../kit/pictures.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"
+import { until } from "../kit/until.ts"
 
 interface Scene {
   readonly cluster: Cluster
@@ -255,6 +257,22 @@ test("forty users who come at once are registered, and said to be there, by few 
   expect(costs.get("redis save-interests")).toBeLessThanOrEqual(20)
   expect(costs.get("redis xadd") ?? 0).toBeLessThanOrEqual(30)
   for (const inbox of inboxes) inbox.close()
+})
+
+test("a new avatar with its jobs is 13 statements and 12 scripts at most", async () => {
+  const scene = await open(1)
+  const { cluster, asked, workers } = scene
+  await cluster.bootJobWorker(asked)
+  const ada = await cluster.person("ada", workers[0])
+  const file = fileOf(await png(20))
+  const put = async () => {
+    await ada.on(workers[0]!).putAvatar({ file })
+    await until("the file before is gone", async () => (await filesOfUser(cluster, ada.id)).length === 1)
+  }
+  const { statements = 0, "redis a composed script": ofJobs = 0 } = await costsOf(scene, put)
+  expect(statements).toBeLessThanOrEqual(13)
+  expect(statements).toBeGreaterThanOrEqual(9)
+  expect(ofJobs).toBeLessThanOrEqual(12)
 })
 
 test("the record of a session in ten servers has at most 300 bytes", async () => {

@@ -30,8 +30,8 @@ export async function leaveToSweep(
 export const deleteUnused = (http: Omit<FileNeeds, "clock">, keys: readonly string[]): Promise<void> =>
   orLeaveToSweep(http, keys, async () => deleteNoted(http, await http.storage.files.unusedOf(keys)))
 
-/** The same, of a file that no row names, nor ever will. */
-const deletePassing = (http: Omit<FileNeeds, "clock">, key: string): Promise<void> =>
+/** The same, of a file that no row has named nor ever will. */
+const deleteIncoming = (http: Omit<FileNeeds, "clock">, key: string): Promise<void> =>
   orLeaveToSweep(http, [key], () => deleteNoted(http, [key]))
 
 async function deleteNoted(
@@ -99,17 +99,17 @@ export async function withPicture<T>(
   try {
     await integrations.blobs.put(source, bytes)
   } catch (error) {
-    await (isUnanswered(error) ? leaveToSweep(http, source) : deletePassing(http, source))
+    await (isUnanswered(error) ? leaveToSweep(http, source) : deleteIncoming(http, source))
     throw error
   }
   let deleted: Promise<void> | undefined
   try {
     const picture = await integrations.pictures.encode({ source, folder, use, user_id })
-    deleted = deletePassing(http, source)
+    deleted = deleteIncoming(http, source)
     const { file, content_type, hash, size, ...shown } = picture
     return await naming(http, folder + file, () => turn({ file, content_type, hash, size }, { ...shown, content_type }))
   } finally {
-    await (deleted ?? deletePassing(http, source))
+    await (deleted ?? deleteIncoming(http, source))
   }
 }
 

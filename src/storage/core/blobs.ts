@@ -128,9 +128,9 @@ export function openLocalBlobs(folder: string): Blobs {
     async put(key, bytes) {
       const path = pathOf(key)
       const whole = (file: FileHandle) => file.writeFile(bytes)
-      const isPassing = key.startsWith(incomingFiles)
+      const isIncoming = key.startsWith(incomingFiles)
       const once = () =>
-        isPassing ? inFolder(path, () => writeFile(path, bytes, { mode })) : write(path, whole, inTurn(true))
+        isIncoming ? inFolder(path, () => writeFile(path, bytes, { mode })) : write(path, whole, inTurn(true))
       try {
         await once()
       } catch (error) {
