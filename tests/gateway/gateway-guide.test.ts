@@ -4,7 +4,7 @@
  */
 import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
@@ -221,60 +221,6 @@ print(json.dumps([inflater.frame('{"op":10}')] + [inflater.frame(bytes.fromhex(l
   if (run) expect(JSON.parse(run.stdout)).toEqual([{ op: 10 }, ...objects])
 })
 
-/**
- * Speaks for websocat where there is none: each line of its input is a frame, each frame a line of
- * its output.
- */
-const stand = `#!/usr/bin/env node
-import { createInterface } from "node:readline"
-import { NodeWebSocket } from ${JSON.stringify(new URL("../../client/node-websocket.ts", import.meta.url).href)}
-const socket = new NodeWebSocket(process.argv.at(-1))
-socket.onmessage = ({ data }) => console.log(data)
-socket.onclose = () => process.exit()
-socket.onopen = async () => {
-  for await (const line of createInterface({ input: process.stdin })) socket.send(line)
-  socket.close(1000)
-}
-`
-
-test("the guide's commands register, identify, send heartbeats and resume as written", async ({ shared }) => {
-  const script = codeWith("sh", "websocat")
-  const path = await temporary()
-  const isThere = await promisify(execFile)("sh", ["-c", "command -v websocat"]).then(
-    () => true,
-    () => false,
-  )
-  if (!isThere) {
-    await writeFile(join(path, "websocat.mts"), stand)
-    const tsx = fileURLToPath(new URL("../../node_modules/.bin/tsx", import.meta.url))
-    await writeFile(join(path, "websocat"), `#!/bin/sh\nexec ${tsx} ${join(path, "websocat.mts")} "$@"\n`)
-    await chmod(join(path, "websocat"), 0o755)
-  }
-  expect(script).toContain("HOST=127.0.0.1:8000")
-  // Instead of two seconds, as long as it takes.
-  const hears = (file: string, ...words: string[]) =>
-    `until ${words.map(word => `grep -q ${word} ${file}`).join(" && ")}; do sleep 0.1; done`
-  const [identifying, resuming, ...more] = script
-    .replace("127.0.0.1:8000", new URL(shared.east.url).host)
-    .split("sleep 2")
-  expect(more).toHaveLength(1)
-  const { stdout } = await promisify(execFile)(
-    "sh",
-    [
-      "-c",
-      `touch frames.txt resumed.txt
-${identifying}${hears("frames.txt", "READY", "'\"op\": \\?11'")}${resuming}${hears("resumed.txt", "RESUMED")}${more[0]!.trimEnd()} | tee resumed.txt`,
-    ],
-    { timeout: 60_000, cwd: path, env: { ...process.env, PATH: `${path}:${process.env["PATH"]}` } },
-  )
-  const frames = stdout
-    .trim()
-    .split("\n")
-    .map(line => JSON.parse(line) as { op: number; t?: string })
-  const names = frames.map(({ op, t }) => t ?? op)
-  expect([names[0], new Set(names.slice(1, 3)), ...names.slice(3)]).toEqual([10, new Set([11, "READY"]), 10, "RESUMED"])
-})
-
 test("the codes that the guide gives up on are those of the contract", () => {
   expect(guide).toContain(
     "the codes 4004 and 4010 to 4017 always, and 1000 with the\nreason `Resumed elsewhere`, 4003 with the reason `IP Blocked`",
@@ -348,21 +294,4 @@ test("what the guide names exists: events, opcodes, intents, routes, settings", 
     ).toBe(true)
   }
   expect(entries.map(({ key }) => key)).toContain("gateway_allowed_origins")
-})
-
-test("the guide's links lead somewhere", () => {
-  const anchors = (text: string) =>
-    [...text.matchAll(/^#+ (.+)$/gm)].map(([, title]) =>
-      title!
-        .toLowerCase()
-        .replace(/[^\w\s-]/g, "")
-        .replaceAll(" ", "-"),
-    )
-  const links = [...guide.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!).filter(link => !/^https?:/.test(link))
-  expect(links.length).toBeGreaterThan(5)
-  for (const link of links) {
-    const [file, anchor] = link.split("#") as [string, string | undefined]
-    const text = file === "" ? guide : readFileSync(join(folder, file), "utf8")
-    if (anchor !== undefined) expect(anchors(text), link).toContain(anchor)
-  }
 })
