@@ -35,6 +35,10 @@ const sentences: Readonly<Record<string, string>> = {
   writeUtf8String: "The system call by which what gathered for Redis in a turn is written at once.",
   "doWrite node:internal/streams/writable": "Node's stream hands what gathered for Redis in a turn to one system call.",
   "onStreamRead node:internal/stream_base_commons": "Bytes from Redis or PostgreSQL arrive and are parsed.",
+  "emit node:events":
+    "Node calls those who listen: bytes from Redis, PostgreSQL and the workers of this host come this way, and what answers them begins here.",
+  writeBuffer: "The system call by which a statement goes to PostgreSQL, or a frame to another worker of this host.",
+  end: "uWebSockets.js writes the body of an answer behind its head, into what `cork` gathers; a large one goes to the system call from here.",
   collect:
     "uWebSockets.js gathers head and body of an answer (the code says `cork`; both names are one function there) and writes them with one system call.",
   cork: "uWebSockets.js gathers frames for one socket, READY and those that follow it, and writes them with one system call.",
