@@ -20,10 +20,13 @@ export interface MetricsOptions {
  * Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
  * Durations are seconds, sizes bytes.
  */
-export function createMetrics({ loopResolutionMs = 50, monitorLoop = monitorEventLoopDelay }: MetricsOptions = {}) {
+export function createMetrics({ loopResolutionMs = 100, monitorLoop = monitorEventLoopDelay }: MetricsOptions = {}) {
   const registry = new Registry()
   const declare = declareIn(registry)
+  // Two periods, each with its own end. Both are begun in one turn, so their looks are due at the same moment and one
+  // wake-up of the process is enough for both.
   const loop = new LoopDelay(monitorLoop, loopResolutionMs)
+  const figuresLoop = new LoopDelay(monitorLoop, loopResolutionMs)
 
   const metrics = {
     registry,
@@ -45,8 +48,13 @@ export function createMetrics({ loopResolutionMs = 50, monitorLoop = monitorEven
     search: searchMetrics(declare),
     files: filesMetrics(declare),
     telemetry: telemetryMetrics(declare),
-    /** Releases the event-loop monitor. */
-    close: () => loop.stop(),
+    /** For who ends its period at other moments than those who scrape. */
+    figuresLoop,
+    /** Releases the event-loop monitors. */
+    close() {
+      loop.stop()
+      figuresLoop.stop()
+    },
   }
 
   processMetrics(declare, loop)

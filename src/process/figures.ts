@@ -1,12 +1,10 @@
 import { statfs } from "node:fs/promises"
-import { monitorEventLoopDelay } from "node:perf_hooks"
 import type { FigureBoard, Figures } from "../cluster/figures.ts"
 import type { Member } from "../cluster/members.ts"
 import { bucketsOf } from "../domain/operators/figures.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { MetricJson } from "../observability/instruments.ts"
-import { LoopDelay } from "../observability/loop-delay.ts"
 import type { Clock, Timer } from "../std/clock.ts"
 import { within } from "../std/deadline.ts"
 import { rounded } from "../std/rounded.ts"
@@ -30,7 +28,6 @@ export interface FigureNotesOptions {
 const lateMs = 1_000
 /** Milliseconds that a measurement may take. */
 const measureMs = 2_000
-const loopResolutionMs = 100
 
 /** What is counted since the process began, by the names of the samples. */
 interface Totals {
@@ -44,7 +41,6 @@ interface Totals {
 /** Adds what this process does to the figures of all, once per span. What cannot be noted is added to the next. */
 export class FigureNotes {
   readonly #options: FigureNotesOptions
-  readonly #loop = new LoopDelay(monitorEventLoopDelay, loopResolutionMs)
   readonly #startedAtMs: number
   #timer: Timer | undefined
   #before: Totals = { requests: 0, errors: 0, messages: 0, deliveries: 0, lags: [] }
@@ -62,7 +58,6 @@ export class FigureNotes {
   stop(): void {
     this.#isStopped = true
     this.#timer?.stop()
-    this.#loop.stop()
   }
 
   #wait(): void {
@@ -106,13 +101,13 @@ export class FigureNotes {
 
   /** How this process is. */
   #condition() {
-    const { clock } = this.#options
+    const { clock, metrics } = this.#options
     const { user, system } = process.cpuUsage(this.#cpu)
     const sinceMs = Math.max(1, clock.monotonic() - this.#cpuAtMs)
     this.#cpu = process.cpuUsage()
     this.#cpuAtMs = clock.monotonic()
-    const loopP99Ms = this.#loop.percentile(99) * 1_000
-    this.#loop.takeMax()
+    const loopP99Ms = metrics.figuresLoop.percentile(99) * 1_000
+    metrics.figuresLoop.takeMax()
     return {
       uptime_seconds: Math.floor((clock.now() - this.#startedAtMs) / 1000),
       memory_mb: rounded(process.memoryUsage.rss() / 1_048_576),
