@@ -137,6 +137,28 @@ test("activity is due once in 60 seconds, and one asker is told", async () => {
   }
 })
 
+test("an address is read before anybody is waited for, and not where a lease lets the request in", async () => {
+  const { token, session: known } = session()
+  let isGone = false
+  const request = (token: string) => ({
+    token, bucket: undefined, resource: "",
+    get address() {
+      if (isGone) throw new Error("the client is gone")
+      return "192.0.2.1"
+    },
+  }) // prettier-ignore
+  const loading = admissionOf()
+  for (const [presented, verdict] of [[token, "ok"], [`999.${newSecret()}`, "revoked"]] as const) {
+    isGone = false
+    const asked = loading.admit(request(presented))
+    isGone = true
+    expect(await asked).toMatchObject({ verdict })
+  }
+  const admission = admissionOf(unlimited, true, { ...tokensOf(), kept: () => known })
+  for (let i = 0; i < 2; i++) await admission.admit(request(token))
+  expect(admission.admit(request(token))).toMatchObject({ verdict: "ok" })
+})
+
 test.each(["token", "sliding", "fixed"] as const)(
   "a %s bucket lets requests + burst through, then says how long to wait",
   async algorithm => {

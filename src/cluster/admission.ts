@@ -77,7 +77,10 @@ export type Admitted =
 type AdmittedFreely = Exclude<Admitted, { readonly verdict: "limited" | "failed" }>
 
 export interface AdmissionRequest {
-  /** The client's address as limits count it. */
+  /**
+   * The client's address as limits count it. Who is waited for may be gone, so it is read before that; where a lease lets the
+   * request in it is not, as a look at it costs something.
+   */
   readonly address: string
   /** `undefined`: the route is open and the caller is known by their address; `null`: a token is needed and none came. */
   readonly token: string | null | undefined
@@ -186,7 +189,7 @@ export function createAdmission(options: AdmissionOptions) {
       const presented = tokens.present(token)
       if (typeof presented === "string") return asking.failed(presented, request)
       const kept = tokens.kept(presented)
-      if (kept === undefined) return admitToken(presented, request)
+      if (kept === undefined) return admitToken(presented, withAddress(request))
       return typeof kept === "string" ? asking.failed(kept, request) : admitSession(kept, request)
     },
 
@@ -280,14 +283,14 @@ function createAsking({ redis, keys, leases: leasing, metrics }: AdmissionOption
     failed: (why: FailedToken, request: AdmissionRequest) => byAddress(why, request),
 
     bySession(session: AccessSession, request: AdmissionRequest): Admitted | Promise<Admitted> {
-      const { bucket, address } = request
+      const { bucket } = request
       if (!leases || bucket?.isLent === false) return askForSession(session, request, undefined)
       const lease = leases.of(
         session.user_id,
         limitPercent(session.tier, session.bot),
         bucket?.text ?? "",
         bucket ? nameOf(bucket, request) : "",
-        bucket?.scope === "ip" ? address : "",
+        bucket?.scope === "ip" ? request.address : "",
       )
       if (!lease) return askForSession(session, request, undefined)
       const now = leasing!.clock.monotonic()
@@ -305,6 +308,14 @@ function createAsking({ redis, keys, leases: leasing, metrics }: AdmissionOption
     countFailed: buckets.countFailed,
   }
 }
+
+const withAddress = ({ address, token, fingerprint, bucket, resource }: AdmissionRequest): AdmissionRequest => ({
+  address,
+  token,
+  fingerprint,
+  bucket,
+  resource,
+})
 
 const letIn = (caller: AccessSession, figures: BucketFigures): LetIn => ({
   verdict: "ok",
@@ -333,6 +344,7 @@ const questionOf = (kind: string, request: AdmissionRequest, session?: AccessSes
   bucket: request.bucket?.text ?? "",
   name: request.bucket ? nameOf(request.bucket, request) : "",
   more: 0,
+  ended: "",
 })
 
 /** The rest of a bucket's name. */

@@ -54,6 +54,9 @@ export class Lease {
 /** Redis keeps what is lent for longer than a worker spends it, so that there is time to give it back. */
 const keptFor = 1.5
 
+/** LEASE4 */
+const growth = 4
+
 /**
  * Requests that are let in without asking Redis. A call of the script takes some more than the one request from all buckets
  * that it meets; they are spent here. It keeps:
@@ -63,7 +66,7 @@ const keptFor = 1.5
  *       heard of it, it is lost.
  *   LEASE3  A worker that is not within its lease as a member spends nothing, and one that is connected to another Redis
  *       nothing that it was lent before.
- *   LEASE4  A caller who asks seldom holds nothing: a lease is at most twice what was let in within the lease before it.
+ *   LEASE4  A caller who asks seldom holds nothing: a lease is at most four times what was let in within the lease before it.
  */
 export class Leases {
   readonly #options: LeasesOptions
@@ -126,7 +129,7 @@ export class Leases {
       await lease.asking
       if (this.spend(lease, this.#options.clock.monotonic())) return undefined
     }
-    const answer = await (lease.asking ? this.#askFor(lease, 0) : this.#renew(lease))
+    const answer = await (lease.asking ? this.#askFor(lease, "ok", 0, "") : this.#renew(lease))
     if (answer.verdict === "ok") lease.admitted++
     return answer
   }
@@ -140,18 +143,19 @@ export class Leases {
     this.#sweeping.stop()
   }
 
-  #askFor(lease: Lease, more: number): Promise<BucketAnswer> {
-    return this.#options.ask({ kind: "ok", ...lease.key, more })
+  #askFor({ key }: Lease, kind: "ok" | "settle", more: number, ended: string): Promise<BucketAnswer> {
+    const { caller, percent, address, bucket, name } = key
+    return this.#options.ask({ kind, caller, percent, address, bucket, name, more, ended })
   }
 
   async #renew(lease: Lease): Promise<BucketAnswer> {
     const askedAt = this.#options.clock.monotonic()
     const more = this.#demand(lease, askedAt) - 1
-    this.#settle(lease)
+    const ended = this.#end(lease)
     lease.askedAt = askedAt
     lease.admitted = 0
     lease.seats = more
-    const asking = this.#askFor(lease, more)
+    const asking = this.#askFor(lease, "ok", more, ended)
     lease.asking = asking
     try {
       const answer = await asking
@@ -177,19 +181,23 @@ export class Leases {
     const { leaseTokens, leaseMs } = this.#options.bounds
     const passed = now - askedAt
     if (passed >= 2 * leaseMs) return 1
-    return Math.max(1, Math.min(leaseTokens, passed < leaseMs ? 2 * admitted : admitted))
+    return Math.max(1, Math.min(leaseTokens, passed < leaseMs ? growth * admitted : admitted))
   }
 
-  /** LEASE2 */
-  #settle(lease: Lease): void {
-    if (lease.count === 0) return
-    const { count, unspent, takenAtMs, endsAtMs, key } = lease
+  /** LEASE2. @returns what Redis has to hear of it; what it does not hear of is lost */
+  #end(lease: Lease): string {
+    const { count, unspent, takenAtMs, endsAtMs } = lease
+    if (count === 0) return ""
     lease.count = 0
     lease.unspent = 0
     this.#held -= unspent
-    const more = `${takenAtMs} ${endsAtMs} ${count} ${unspent}`
-    // What Redis does not hear of is lost.
-    this.#options.ask({ kind: "settle", ...key, more }).catch(() => {})
+    return `${takenAtMs} ${endsAtMs} ${count} ${unspent}`
+  }
+
+  /** Beside any request. */
+  #settle(lease: Lease): void {
+    const ended = this.#end(lease)
+    if (ended !== "") this.#askFor(lease, "settle", 0, ended).catch(() => {})
   }
 
   #forget(lease: Lease): void {

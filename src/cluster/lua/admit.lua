@@ -2,14 +2,15 @@
 --
 -- KEYS[1]  where Redis is a Cluster, a key in the slot of the caller's buckets: all requests are one caller's there. The names of
 --          the buckets depend on the limits, so they are not among KEYS
--- ARGV     1 what bucket keys begin with; 2 for how many milliseconds at most something is lent; then seven per request:
+-- ARGV     1 what bucket keys begin with; 2 for how many milliseconds at most something is lent; then eight per request:
 --            what was found out: 'ok', 'anonymous', 'revoked', 'expired', 'malformed', 'unknown', 'barred', or 'miss' when the
 --              session is to be loaded first; on a Cluster 'caller' and 'webhook' are the two steps of a request to a
 --              webhook, the second with "webhook:<id>" as caller; 'settle' is no request, but the end of a lease
 --            the caller, "u:<id>" or "ip:<address>"; percent of the limits; the address, as limits count it
 --            the route's bucket: '' or "algorithm requests burst window scope", and " requests:window" for each cap
 --            the rest of that bucket's name
---            how many more to lend; for 'settle' "<taken> <ends> <count> <unspent>": when, in milliseconds, and how many
+--            how many more to lend
+--            the lease that ends with it, '' or "<taken> <ends> <count> <unspent>": when, in milliseconds, and how many
 -- Answers  one per request: what was found out where the limits let it in, 'limited', 'failed' or 'miss', as
 --          "verdict bucket limit remaining wait now": milliseconds; bucket 0 global, 1 user or address, 2 route; the last one looked
 --          at, or the first that refused. Behind that, where something is lent, " count milliseconds".
@@ -23,9 +24,26 @@ local function of_caller(limit, percent)
   return limit.scope == 'ip' and 100 or percent
 end
 
--- Takes from every bucket, or from none; then lends up to `more`, a third of what remains at most. Answers as admit.lua does, and
--- whether it took. `is_for_webhook`: the bucket that follows is in another slot, and not looked at here.
-local function take(verdict, caller, percent, address, bucket, name, more, is_for_webhook)
+-- Ends a lease in the states of the buckets that it is from: what was not used of it goes back. Answers these states.
+local function settled(lease, percent, route, global_state, own_state, route_state)
+  local taken, ends, count, unspent = string.match(lease, '^(%d+) (%d+) (%d+) (%d+)$')
+  local function after(limit, state, of)
+    if state == '' then return state end
+    return settle[limit.algorithm](
+      state, tonumber(count), tonumber(unspent), tonumber(ends), tonumber(taken), scaled(limit.requests, of), limit.window
+    ) or state
+  end
+  return after(global, global_state, 100), after(user, own_state, percent),
+    route and after(route, route_state, of_caller(route, percent)) or ''
+end
+
+-- The two states of a caller's key, behind the length of the first.
+local function both_of(global_state, own_state) return pack('>I2', #global_state) .. global_state .. own_state end
+
+-- Takes from every bucket, or from none; then lends up to `more`, a third of what remains at most. `lease` ends before, whether
+-- something is taken or not. Answers as admit.lua does, and whether it took. `is_for_webhook`: the bucket that follows is in
+-- another slot, and not looked at here.
+local function take(verdict, caller, percent, address, bucket, name, more, lease, is_for_webhook)
   local route, route_key = nil, nil
   if verdict == 'ok' and bucket ~= '' then
     route = route_of(bucket)
@@ -54,9 +72,13 @@ local function take(verdict, caller, percent, address, bucket, name, more, is_fo
   -- Length of the global bucket's state, that state, the own bucket's state.
   local both, length = states[1] or '', 0
   if both ~= '' then length = unpack('>I2', both) end
+  local global_before, own_before, route_before = sub(both, 3, 2 + length), sub(both, 3 + length), states[2] or ''
+  if lease ~= '' then
+    global_before, own_before, route_before = settled(lease, percent, route, global_before, own_before, route_before)
+  end
 
-  local ok, remaining, wait, limit, global_state, global_ms = look(global, sub(both, 3, 2 + length), 100, states)
-  local shown, least, own_state, own_ms, route_state, route_ms = 0, remaining, sub(both, 3 + length), 0, nil, nil
+  local ok, remaining, wait, limit, global_state, global_ms = look(global, global_before, 100, states)
+  local shown, least, own_state, own_ms, route_state, route_ms = 0, remaining, own_before, 0, nil, nil
   if ok and not is_for_webhook then
     shown = 1
     ok, remaining, wait, limit, own_state, own_ms = look(own, own_state, percent, states)
@@ -69,13 +91,17 @@ local function take(verdict, caller, percent, address, bucket, name, more, is_fo
   end
   if ok and route then
     shown = 2
-    ok, remaining, wait, limit, route_state, route_ms = look(route, states[2] or '', of_caller(route, percent), states)
+    ok, remaining, wait, limit, route_state, route_ms = look(route, route_before, of_caller(route, percent), states)
     least = math.min(least, remaining)
     local wide_wait, most = nil, nil
     if ok then wide_wait, most = full_window(route_windows, keys, states) end
     if wide_wait then ok, wait, limit = false, wide_wait, most end
   end
-  if not ok then return answer('limited', shown, limit, 0, wait), false end
+  if not ok then
+    if lease ~= '' and both ~= '' then redis.call('SET', caller_key, both_of(global_before, own_before), 'KEEPTTL') end
+    if lease ~= '' and route and states[2] then redis.call('SET', route_key, route_before, 'KEEPTTL') end
+    return answer('limited', shown, limit, 0, wait), false
+  end
 
   local text = answer(verdict, shown, limit, remaining, wait)
   more = math.min(more, math.floor(least / 3))
@@ -93,7 +119,7 @@ local function take(verdict, caller, percent, address, bucket, name, more, is_fo
     end
   end
 
-  keep(caller_key, pack('>I2', #global_state) .. global_state .. own_state, math.max(global_ms, own_ms))
+  keep(caller_key, both_of(global_state, own_state), math.max(global_ms, own_ms))
   if route then keep(route_key, route_state, route_ms) end
   if keys then
     keep_caps(global, keys)
@@ -117,36 +143,25 @@ local function take_of_webhook(caller, bucket, name)
   return answer('ok', 2, most, remaining, wait)
 end
 
--- Ends a lease: what was not used of it goes back into its buckets.
-local function settle_lease(caller, percent, address, bucket, name, facts)
-  local taken, ends, count, unspent = string.match(facts, '^(%d+) (%d+) (%d+) (%d+)$')
-  local function settled(limit, state, of)
-    if state == '' then return nil end
-    return settle[limit.algorithm](
-      state, tonumber(count), tonumber(unspent), tonumber(ends), tonumber(taken), scaled(limit.requests, of), limit.window
-    )
-  end
+-- Ends a lease, and takes nothing.
+local function settle_lease(caller, percent, address, bucket, name, lease)
   local caller_key = prefix .. user.kept_as .. tag(caller)
   local route = bucket ~= '' and route_of(bucket)
   local route_key = route and key_of(route, caller, address, name)
   local states = redis.call('MGET', caller_key, route_key or caller_key)
-  local both = states[1]
-  if both then
-    local length = unpack('>I2', both)
-    local global_state, own_state = sub(both, 3, 2 + length), sub(both, 3 + length)
-    global_state = settled(global, global_state, 100) or global_state
-    own_state = settled(user, own_state, percent) or own_state
-    redis.call('SET', caller_key, pack('>I2', #global_state) .. global_state .. own_state, 'KEEPTTL')
-  end
-  local route_state = route and settled(route, states[2] or '', of_caller(route, percent))
-  if route_state then redis.call('SET', route_key, route_state, 'KEEPTTL') end
+  local both, route_state = states[1] or '', route and states[2] or ''
+  local length = both ~= '' and unpack('>I2', both) or 0
+  local global_state, own_state = sub(both, 3, 2 + length), sub(both, 3 + length)
+  global_state, own_state, route_state = settled(lease, percent, route, global_state, own_state, route_state)
+  if both ~= '' then redis.call('SET', caller_key, both_of(global_state, own_state), 'KEEPTTL') end
+  if route_state ~= '' then redis.call('SET', route_key, route_state, 'KEEPTTL') end
   return 'settled'
 end
 
-local function admit(verdict, caller, percent, address, bucket, name, more)
-  if verdict == 'settle' then return settle_lease(caller, percent, address, bucket, name, more) end
+local function admit(verdict, caller, percent, address, bucket, name, more, lease)
+  if verdict == 'settle' then return settle_lease(caller, percent, address, bucket, name, lease) end
   if verdict == 'webhook' then return take_of_webhook(caller, bucket, name) end
-  if verdict == 'caller' then return (take('ok', caller, 100, address, '', '', 0, true)) end
+  if verdict == 'caller' then return (take('ok', caller, 100, address, '', '', 0, '', true)) end
   if verdict == 'miss' then
     local wait = too_many_looks(address)
     if wait then return answer('failed', 1, failed_requests, 0, wait) end
@@ -157,13 +172,13 @@ local function admit(verdict, caller, percent, address, bucket, name, more)
     if wait then return answer('failed', 1, failed_requests, 0, wait) end
     count()
   end
-  return (take(verdict, caller, percent, address, bucket, name, tonumber(more)))
+  return (take(verdict, caller, percent, address, bucket, name, tonumber(more), lease))
 end
 
 local answers = {}
-for at = 3, #ARGV, 7 do
+for at = 3, #ARGV, 8 do
   answers[#answers + 1] = admit(
-    ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6]
+    ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7]
   )
 end
 return answers

@@ -1,4 +1,4 @@
-import type { Admission, Admitted, Caller, RouteBucket } from "../../cluster/admission.ts"
+import type { Admission, AdmissionRequest, Admitted, Caller, RouteBucket } from "../../cluster/admission.ts"
 import { isSameClient, clientFingerprint, type Tokens } from "../../cluster/tokens.ts"
 import { errors, fail, type ErrorCode, type Failure } from "../../contract/core/errors.ts"
 import type { Route } from "../../contract/core/registry.ts"
@@ -60,6 +60,40 @@ interface Surroundings {
   readonly clock: () => number
 }
 
+class Asking implements AdmissionRequest {
+  readonly #exchange: Exchange
+  readonly #isLimiting: boolean
+  readonly token: string | null | undefined
+  readonly fingerprint: string | undefined
+  readonly bucket: RouteBucket | undefined
+
+  constructor(
+    exchange: Exchange,
+    isLimiting: boolean,
+    token: string | null | undefined,
+    fingerprint: string | undefined,
+    bucket: RouteBucket | undefined,
+  ) {
+    this.#exchange = exchange
+    this.#isLimiting = isLimiting
+    this.token = token
+    this.fingerprint = fingerprint
+    this.bucket = bucket
+  }
+
+  get address(): string {
+    return this.#isLimiting ? this.#exchange.client.limited : ""
+  }
+
+  get resource(): string {
+    return this.bucket?.byResource ? resourceOf(this.bucket.scope, this.#exchange.path) : ""
+  }
+
+  get bypass(): string | undefined {
+    return this.#exchange.rateLimitBypass
+  }
+}
+
 /** Lets requests in, or throws their refusal. */
 export function createAccess(options: AccessOptions, { log, metrics, clock }: Surroundings) {
   const { admission, tokens } = options
@@ -73,14 +107,15 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
     token?: string | null,
     { bucket }: { readonly bucket?: RouteBucket | undefined } = {},
   ): Admitted | Promise<Admitted> =>
-    admission.admit({
-      address: options.isLimiting ? exchange.client.limited : "",
-      token,
-      fingerprint: typeof token === "string" ? fingerprintOf(exchange) : undefined,
-      bucket,
-      resource: bucket?.byResource ? resourceOf(bucket.scope, exchange.path) : "",
-      bypass: exchange.rateLimitBypass,
-    })
+    admission.admit(
+      new Asking(
+        exchange,
+        options.isLimiting,
+        token,
+        typeof token === "string" ? fingerprintOf(exchange) : undefined,
+        bucket,
+      ),
+    )
 
   /**
    * @returns the caller of a route that asks for a token. The headers of the answer tell about the
