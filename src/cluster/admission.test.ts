@@ -148,7 +148,10 @@ test("an address is read before anybody is waited for, and not where a lease let
     },
   }) // prettier-ignore
   const loading = admissionOf()
-  for (const [presented, verdict] of [[token, "ok"], [`999.${newSecret()}`, "revoked"]] as const) {
+  for (const [presented, verdict] of [
+    [token, "ok"],
+    [`999.${newSecret()}`, "revoked"],
+  ] as const) {
     isGone = false
     const asked = loading.admit(request(presented))
     isGone = true
