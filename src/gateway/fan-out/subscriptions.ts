@@ -14,6 +14,7 @@ import { has } from "../state/view-overrides.ts"
 import { isSubscribed, type ServerAudience, type VisibilityRules } from "../state/visibility-rules.ts"
 import type { Guild, ServerView } from "../state/server-view.ts"
 import { append } from "../../std/multi-map.ts"
+import { wireText } from "../../std/wire-text.ts"
 import { kindOf, MemberKinds, type Kind } from "./member-kinds.ts"
 
 type EventHeader = Extract<LogHeader, readonly ["e" | "x", ...unknown[]]>
@@ -258,7 +259,7 @@ export class Subscriptions {
     for (const subscribers of classes.values()) {
       if (subscribers.count === 0 || (bit !== 0 && (subscribers.intents & bit) === 0)) continue
       const payload = frame.in(subscribers.encoding)
-      this.#options.app.publish(subscribers.topic, payload, typeof payload !== "string", false)
+      this.#options.app.publish(subscribers.topic, wireText(payload), typeof payload !== "string", false)
       subscribers.publishedAt = wholeMs(this.#options.clock)
       this.#count(payload, subscribers.count)
     }
@@ -335,7 +336,7 @@ export class Subscriptions {
 
   sendPayload(connection: Connection, payload: Payload): void {
     if (connection.closed || this.holed.has(connection)) return // SUB2
-    const outcome = connection.ws.send(payload, typeof payload !== "string", false)
+    const outcome = connection.ws.send(wireText(payload), typeof payload !== "string", false)
     if (outcome === 2) this.holed.add(connection)
     this.sentBytes += this.#count(payload, 1)
   }

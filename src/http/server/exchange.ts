@@ -3,6 +3,7 @@ import type { HttpRequest, HttpResponse } from "uWebSockets.js"
 import { withForwarded, type Address } from "../../domain/core/client-address.ts"
 import type { RouteMetrics } from "../../observability/metrics.ts"
 import type { TurnBudget } from "../../std/turn-budget.ts"
+import { wireText } from "../../std/wire-text.ts"
 import type { Client, Clients } from "./clients.ts"
 import { RequestBody, type BodyBounds } from "./request-body.ts"
 import { createRequestIds } from "./request-ids.ts"
@@ -209,7 +210,7 @@ export class Exchange {
         if (this.isHead && status !== 304) res.writeHeader("Content-Length", String(length))
         if (close) res.writeHeader("Connection", "close")
         res.endWithoutBody()
-      } else res.end(content, close)
+      } else res.end(wireText(content), close)
     })
   }
 
