@@ -25,7 +25,14 @@ const run = promisify(execFile)
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "starling")
 
 /** Programs, with Debian's packages that bring them. */
-const programs = { chromium: "chromium", faketime: "faketime", bwrap: "bubblewrap", patchelf: "patchelf", tini: "tini" }
+const programs = {
+  chromium: "chromium",
+  faketime: "faketime",
+  bwrap: "bubblewrap",
+  patchelf: "patchelf",
+  tini: "tini",
+  openssl: "openssl",
+}
 /** Debian starts them as services where it runs any, which is nothing for a test to do to a machine. */
 const services = { nginx: "nginx", haproxy: "haproxy", caddy: "caddy" }
 const hasServices = existsSync("/run/systemd/system")
