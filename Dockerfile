@@ -18,8 +18,8 @@ RUN node scripts/runtime.mjs /runtime/all-in-one \
 FROM node:24-trixie-slim AS slim
 WORKDIR /starling
 COPY --from=build /runtime/slim ./
-COPY deploy/image/healthcheck ./
-RUN install -d -o node -g node /data
+# /files is for the files of several hosts (FILES_DIR).
+RUN install -d -o node -g node /data /files
 # /metrics asks for no authentication. It listens on this machine only; METRICS_HOST=0.0.0.0 lets a scraper of the same network in.
 ENV NODE_ENV=production DATA_DIR=/data
 USER 1000:1000

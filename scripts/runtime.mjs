@@ -65,6 +65,7 @@ function make(folder, wanted) {
   cpSync(join(root, "dist", "src"), join(unfinished, "dist", "src"), { recursive: true })
   for (const file of ["LICENSE", "NOTICE", "CHANGELOG.md", "README.md"])
     if (existsSync(join(root, file))) cpSync(join(root, file), join(unfinished, file))
+  cpSync(join(root, "deploy", "healthcheck"), join(unfinished, "healthcheck"))
 
   const found = closureOf(wanted)
   for (const [path, name] of found) copyPackage(path, name, unfinished)

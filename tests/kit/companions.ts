@@ -28,7 +28,7 @@ export async function requirePrograms(skip: Skip, ...names: string[]): Promise<v
 export const requireNode24 = async (skip: Skip): Promise<string> =>
   give(await findNode24(), "Node 24 could not be installed", skip)
 
-/** A folder for PYTHONPATH with hadolint in `bin`, and the packages of kubernetes-validate and Helm. */
+/** A folder for PYTHONPATH with hadolint in `bin`, docker-compose, and the packages of kubernetes-validate and Helm. */
 export const requireCheckers = async (skip: Skip): Promise<string> =>
   give(
     await checkersFolder(),

@@ -127,9 +127,9 @@ async function copy(rest: string, inside: (path: string) => string, { images, ig
 
 /** What needs a network, or to be root, is done in another way; everything else is run as it stands. */
 async function runStep(image: Image, rest: string, { node }: Around): Promise<Image> {
-  const [, owned] = /^install -d -o node -g node (\S+)$/.exec(rest) ?? []
+  const [, owned] = /^install -d -o node -g node ([/\w ]+)$/.exec(rest) ?? []
   if (owned !== undefined) {
-    await mkdir(join(image.folder, owned), { recursive: true })
+    for (const path of owned.split(" ")) await mkdir(join(image.folder, path), { recursive: true })
     return image
   }
   const [, names] = /^apt-get update && apt-get install -y --no-install-recommends (.*) && rm -rf \S+$/.exec(rest) ?? []
