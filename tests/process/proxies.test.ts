@@ -116,7 +116,7 @@ test(
       const file = fileOf(bytes, "noise.txt", "text/plain")
       const upload = await ada.on(endpoint).uploadAttachment({ channel_id: channel.id, file })
       const { id } = await ada.on(endpoint).createMessage({ channel_id: channel.id, attachments: [upload] })
-      const { attachments } = await inbox.next("MESSAGE_CREATE", event => event.id === id)
+      const { attachments } = await inbox.next("MESSAGE_CREATE", { where: message => message.id === id })
       expect(attachments).toHaveLength(1)
       const shown = await ada.on(endpoint).getMessage({ channel_id: channel.id, message_id: id })
       const url = endpoint.url + shown.attachments[0]!.url
