@@ -172,23 +172,6 @@ test("one user's pictures take one place of a job worker, however many they send
   await Promise.all(own)
 })
 
-test("long pictures of two users take one place of a job worker; the next small one is not kept waiting", async ({
-  shared,
-}) => {
-  const [ada, lin, eve] = [await shared.person("ada"), await shared.person("lin"), await shared.person("eve")]
-  const heavy = fileOf(await movingNoise(250, 70), "heavy.gif", "image/gif")
-  const done: string[] = []
-  const put = async (who: Person, name: string, file: FormFile) => {
-    await who.on(shared.east).putAvatar({ file })
-    done.push(name)
-  }
-  const long = [put(ada, "ada", heavy), put(lin, "lin", heavy)]
-  await until("both are sent", async () => (await incomingOf(shared)).length === 2 || done.length > 0)
-  await put(eve, "eve", fileOf(await png(20)))
-  expect(done).toEqual(["eve"])
-  await Promise.all(long)
-})
-
 test("without a job worker an upload is 503, and nothing of it is done", async ({ cluster }) => {
   const [worker] = await cluster.boot(1, { topology: { pictures: { withinMs: 400 } } })
   const ada = await cluster.person("ada")
