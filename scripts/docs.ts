@@ -23,6 +23,9 @@ import {
 } from "../src/contract/core/intents.ts"
 import { boundRows, limitRows } from "./limits-page.ts"
 import { digestOf } from "./interface-digest.ts"
+import { dashboardFile, dashboards } from "./watching/dashboards.ts"
+import { metricRows } from "./watching/metrics-page.ts"
+import { rulesFile, runbookSections } from "./watching/rules.ts"
 import { invariantRows, readInvariants } from "./invariants.ts"
 import { fieldsOf, typeOf, type Schema, type Writing } from "../src/contract/core/field-list.ts"
 import { jsonSchema } from "../src/apidocs/json-schema.ts"
@@ -395,6 +398,28 @@ function invariantsPage(): string {
   )
 }
 
+function metricsPage(): string {
+  return page(
+    "# Metrics",
+    generated("`src/observability/metrics.ts` and `scripts/watching`"),
+    "Everything that `/metrics` on the metrics port shows of one host. Counters and histograms are the sum over its processes, those that ended included. Gauges are shown by process, under the label `worker`. A series of a label whose values are not known beforehand appears once it was counted.",
+    "The last column says who looks: an [alert](runbook.md), or a dashboard of `deploy/grafana`. What nobody watches is for the search for a cause.",
+    ...metricRows().flatMap(([area, rows]) => [
+      `## ${area}`,
+      table(["Metric", "Type", "Unit", "Labels", "Meaning", "Watched by"], rows),
+    ]),
+  )
+}
+
+function runbookPage(): string {
+  return page(
+    "# Runbook",
+    generated("`scripts/watching/alerts.ts`"),
+    "One section for each alert of `deploy/prometheus/rules.yml`. Load that file in Prometheus (`rule_files`), with the servers scraped under `job: starling`, and have Alertmanager send what has `severity: page` to whoever is on call. Dashboards for Grafana are in `deploy/grafana`. [Metrics](metrics.md) explains every metric.",
+    ...runbookSections(),
+  )
+}
+
 const documents: Record<string, string> = {
   "docs/api/interfaces.json": digests(),
   "docs/api/errors.md": errorsPage(),
@@ -402,6 +427,10 @@ const documents: Record<string, string> = {
   "docs/api/permissions.md": permissionsPage(),
   "docs/api/paths.md": pathsPage(),
   "docs/operate/configuration.md": configurationPage(),
+  "docs/operate/metrics.md": metricsPage(),
+  "docs/operate/runbook.md": runbookPage(),
+  "deploy/prometheus/rules.yml": rulesFile(),
+  ...Object.fromEntries(dashboards.map(one => [`deploy/grafana/${one.file}.json`, dashboardFile(one)])),
   "docs/api/events.md": eventsPage(),
   "docs/internals/invariants.md": invariantsPage(),
 }

@@ -200,6 +200,11 @@ const environment = {
     "Address on which /metrics listens. Metrics are confidential: keep it private.",
   ),
   METRICS_PORT: setting(integer(0, 65_535), 9464, "Port of /metrics. 0 takes any free port."),
+  DEBUG_CAPTURES: setting(
+    flag,
+    "off",
+    "`on` lets `/debug/profile` and `/debug/heap` on the metrics port write CPU profiles and heap snapshots into DATA_DIR. A heap snapshot has everything that a process holds, secrets and texts of users included.",
+  ),
   WORKERS: setting(
     integer(1, 1024).optional(),
     undefined,
@@ -566,6 +571,8 @@ export interface Config {
   readonly publicUrl: string
   readonly metricsHost: string
   readonly metricsPort: number
+  /** Whether profiles and heap snapshots may be asked for. */
+  readonly debugCaptures: boolean
   readonly workers?: number
   /** Absolute. */
   readonly dataDir: string
@@ -671,6 +678,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     publicUrl: here.PUBLIC_URL ?? `http://localhost:${here.PORT}`,
     metricsHost: here.METRICS_HOST,
     metricsPort: here.METRICS_PORT,
+    debugCaptures: here.DEBUG_CAPTURES,
     ...(here.WORKERS !== undefined && { workers: here.WORKERS }),
     dataDir: here.DATA_DIR,
     files: Object.freeze(files),

@@ -5,10 +5,13 @@
  */
 import cluster from "node:cluster"
 import { availableParallelism } from "node:os"
+import { join } from "node:path"
 import type { DestinationStream } from "pino"
 import { clusterConfig } from "../cluster.config.ts"
 import { ConfigError, readConfig, type Config } from "./config.ts"
 import { answerMetrics } from "./observability/aggregate.ts"
+import { Captures } from "./observability/captures.ts"
+import { answerDebug } from "./observability/debug.ts"
 import { LogFile } from "./observability/log-file.ts"
 import { textOf } from "./observability/log-text.ts"
 import { createLog, type Log } from "./observability/log.ts"
@@ -80,6 +83,8 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
     endOnBugs(log, exitCodes.failed)
     const metrics = createMetrics(self.role === "web" ? {} : { loopResolutionMs: quietLoopMs })
     counted = answerMetrics({ registry: metrics.registry, worker: place, role: self.role })
+    const captures = config.debugCaptures ? new Captures(join(config.dataDir, "captures"), place) : undefined
+    answerDebug({ worker: place, holdings: metrics.holdings, captures })
     const onOver = (why: string) => {
       log?.error({ member: self.id, why }, "incarnation ended")
       end(exitCodes.over, () => running?.stop(), lastMoment)

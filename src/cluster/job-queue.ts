@@ -25,6 +25,8 @@ export const jobPrefix = (prefix: string) => `${prefix}{jobs}`
 export interface JobQueue {
   add(job: JobRequest): Promise<void>
   waiting(): Promise<number>
+  /** Seconds that the oldest job of each queue has waited; null where none does. */
+  ages(): Promise<[queue: JobQueueName, seconds: number | null][]>
   state(): Promise<{ waiting: number; active: number; failed: number; oldestSeconds: number | null }>
   close(): Promise<void>
 }
@@ -68,6 +70,16 @@ export function openJobQueue(
     return counted.count++ >= most
   }
 
+  const ages = () =>
+    Promise.all(
+      jobQueueNames.map(async (name): Promise<[JobQueueName, number | null]> => {
+        const oldest = await queues[name].getJobs(["waiting", "prioritized"], 0, 0, true)
+        // A job that was to run later waits since then.
+        const dueAt = oldest.flatMap(job => (job ? [job.timestamp + job.delay] : []))
+        return [name, dueAt.length === 0 ? null : Math.max(0, (now() - Math.min(...dueAt)) / 1000)]
+      }),
+    )
+
   return {
     async add({ job, data, key, runAtMs }) {
       if (job === classifierJob && (await isClassifierQueueFull())) {
@@ -92,19 +104,19 @@ export function openJobQueue(
       const counts = await Promise.all(all.flatMap(queue => [queue.getWaitingCount(), queue.getPrioritizedCount()]))
       return counts.reduce((sum, count) => sum + count, 0)
     },
+    ages,
     async state() {
       const [counts, oldest] = await Promise.all([
         Promise.all(all.map(queue => queue.getJobCounts("waiting", "prioritized", "active", "failed"))),
-        Promise.all(all.map(queue => queue.getJobs(["waiting", "prioritized"], 0, 0, true))),
+        ages(),
       ])
       const count = (state: string) => counts.reduce((sum, each) => sum + (each[state] ?? 0), 0)
-      // A job that was to run later waits since then.
-      const dueAt = oldest.flat().flatMap(job => (job ? [job.timestamp + job.delay] : []))
+      const seconds = oldest.flatMap(([, age]) => age ?? [])
       return {
         waiting: count("waiting") + count("prioritized"),
         active: count("active"),
         failed: count("failed"),
-        oldestSeconds: dueAt.length === 0 ? null : Math.max(0, (now() - Math.min(...dueAt)) / 1000),
+        oldestSeconds: seconds.length === 0 ? null : Math.max(...seconds),
       }
     },
     async close() {

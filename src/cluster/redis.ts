@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { Cluster, Redis as Server, type RedisOptions } from "ioredis"
-import { writeOncePerTurn } from "./one-write-per-turn.ts"
+import type { Metrics, RedisPurpose } from "../observability/metrics.ts"
+import { writeOncePerTurn, type RoundTrips } from "./one-write-per-turn.ts"
 import { followReplication, hasBecomeCopy } from "./replication.ts"
 import { backoffMs } from "../std/backoff.ts"
 
@@ -13,14 +14,22 @@ export type Redis = Server | Cluster
 /** What goes wrong on a connection is counted and logged by its owner. */
 export type RedisTrouble = (error: Error) => void
 
-type Options = Omit<RedisOptions, "replyMapping">
+type Options = Omit<RedisOptions, "replyMapping"> & {
+  /** Counts what is written; not for connections that wait in reads. */
+  readonly trips?: RoundTrips | undefined
+}
 
 /**
  * A connection for commands that are answered at once. A command fails when Redis does not answer in time or is away; none
  * is kept for later and none is sent twice: the sender knows how to repeat.
  * @param url of one Redis; several with commas, or one with `?cluster`, are nodes of a Redis Cluster
  */
-export function openRedis(url: string, name: string, trouble: RedisTrouble, options: Options = {}): Redis {
+export function openRedis(
+  url: string,
+  name: string,
+  trouble: RedisTrouble,
+  { trips, ...options }: Options = {},
+): Redis {
   const nodes = nodesOf(url)
   const common = {
     connectionName: name.replaceAll(" ", "-"),
@@ -34,14 +43,14 @@ export function openRedis(url: string, name: string, trouble: RedisTrouble, opti
   if (isClusterUrl(nodes)) {
     const cluster = new MasterCluster(nodes, common)
     cluster.on("+node", (node: Server) => {
-      writeOncePerTurn(followReplication(node))
+      writeOncePerTurn(followReplication(node), trips)
     })
     cluster.on("error", trouble)
     cluster.on("node error", trouble)
     return cluster
   }
   const redis = new Server(url, { retryStrategy, lazyConnect: true, reconnectOnError: hasBecomeCopy, ...common })
-  writeOncePerTurn(followReplication(redis))
+  writeOncePerTurn(followReplication(redis), trips)
   redis.on("error", trouble)
   return redis
 }
@@ -62,7 +71,7 @@ const isClusterUrl = ([first, ...others]: readonly URL[]): boolean =>
 
 /** A Redis Cluster. Redirections are followed, because what was redirected was not done; nothing else is sent again. */
 class MasterCluster extends Cluster {
-  constructor(nodes: readonly URL[], options: Options) {
+  constructor(nodes: readonly URL[], options: Omit<Options, "trips">) {
     const { username, password, protocol } = nodes[0]!
     const keepsCommands = options.maxRetriesPerRequest === null
     super(
@@ -134,10 +143,17 @@ export type Purpose = "membership" | "bus" | "log" | "streams" | "replay"
 export type Connect = (purpose: Purpose, trouble: RedisTrouble) => Redis
 
 export const connector =
-  (url: string, worker: string): Connect =>
+  (url: string, worker: string, metrics?: Pick<Metrics, "pools">): Connect =>
   (purpose, trouble) => {
     const name = `${worker} ${purpose}`
     if (purpose === "streams") return openBlockingRedis(url, name, trouble)
+    const trips = metrics && tripsOf(metrics, purpose)
     // Liveness that is late is no liveness.
-    return openRedis(url, name, trouble, purpose === "membership" ? { commandTimeout: 1_000 } : {})
+    return openRedis(url, name, trouble, { trips, ...(purpose === "membership" && { commandTimeout: 1_000 }) })
   }
+
+/** Where it is counted what connections for a purpose write. */
+export const tripsOf = ({ pools }: Pick<Metrics, "pools">, purpose: RedisPurpose): RoundTrips => ({
+  writes: pools.redisWrites[purpose],
+  seconds: pools.redisSeconds.of(purpose),
+})

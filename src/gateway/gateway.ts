@@ -8,19 +8,25 @@ import type { Snowflake } from "../contract/core/fields.ts"
 import { closeCodes, opcodes, type ClientOp } from "../contract/core/gateway-codes.ts"
 import { formatAddress, withForwarded } from "../domain/core/client-address.ts"
 import type { Timer } from "../std/clock.ts"
-import type { LogItem } from "../domain/core/log-entry.ts"
+import { positionsPerMs, type LogItem } from "../domain/core/log-entry.ts"
 import type { PresenceChange } from "../domain/core/presences.ts"
+import { largest } from "../observability/holdings.ts"
 import type { Log } from "../observability/log.ts"
 import { FrameLimits, IdentifyLimit, nothingSent } from "./protocol/frame-limits.ts"
 import { FrameRefused, heartbeatAck, messageOf, plainFrame, readFrame, type PlainEncoding } from "./protocol/frames.ts"
 import { createParts, type GatewayOptions, type GatewayParts } from "./parts.ts"
-import { wholeMs, type Connection } from "./state/session.ts"
+import { wholeMs, type Connection, type Session } from "./state/session.ts"
 import { bareToken } from "./sessions/token-check.ts"
 import { SocketsPerAddress } from "./sockets-per-address.ts"
 import { drainPauseMs, forEachInBatches } from "./fan-out/drain.ts"
 
 /** A client that has not identified may leave so many bytes of answers unread. */
 const strangersUnread = 64 * 1024
+
+/** Milliseconds between two clients that are asked how long a round trip takes. */
+const pingEveryMs = 100
+/** What tells the pong from those that clients send by themselves. */
+const pinged = "rtt"
 
 /** Bytes of the log that may wait to be sent to live sessions before no more is read. */
 const maxBehindBytes = 8 * 1024 * 1024
@@ -39,6 +45,8 @@ export class Gateway {
   readonly #sockets: SocketsPerAddress
   #draining = false
   #upgrades = 0
+  /** Monotonic: when a client was last asked for a pong. */
+  #pingedAt = -Infinity
 
   constructor(options: GatewayOptions) {
     this.#options = options
@@ -59,7 +67,30 @@ export class Gateway {
     options.node.signals.on("membersChanged", () => {
       if (records.takeUnreadable()) this.#saveAll()
     })
+    options.metrics.holdings.show("gateway", () => this.#held())
     this.#listen()
+  }
+
+  #held() {
+    const { subscriptions, stream } = this.#parts
+    const { topology, metrics } = this.#options
+    const { deliverySeconds } = metrics.gateway
+    const states = { live: 0, reading: 0, detached: 0 }
+    for (const session of subscriptions.byId.values()) states[session.state]++
+    const slow = largest(readingOf(subscriptions.byId.values()), ({ connection }) => connection.ws.getBufferedAmount())
+    return {
+      connections: this.#connections.size,
+      sessions: states,
+      log: { waiting: stream.behind, waiting_bytes: stream.behindBytes, waiting_bytes_most: maxBehindBytes },
+      messages: { delivered: deliverySeconds.count, seconds: deliverySeconds.sum },
+      slow_sockets: slow.map(({ session, connection }) => ({
+        buffered_bytes: connection.ws.getBufferedAmount(),
+        buffered_bytes_most: topology.sockets.budgetBytes,
+        behind_seconds: (subscriptions.position - session.cursor) / positionsPerMs / 1_000,
+        encoding: connection.encoding,
+        connected_seconds: Math.floor((wholeMs(this.#options.clock) - connection.openedAt) / 1_000),
+      })),
+    }
   }
 
   /** The position at which live sessions stand; the log is read from here on. */
@@ -183,7 +214,11 @@ export class Gateway {
       message: (ws, message, isBinary) => this.#receive(ws.getUserData(), message, isBinary),
       // uWebSockets.js answers pings by itself.
       ping: ws => this.#controlled(ws.getUserData()),
-      pong: ws => this.#controlled(ws.getUserData()),
+      pong: (ws, message) => {
+        const connection = ws.getUserData()
+        this.#controlled(connection)
+        this.#ponged(connection, message)
+      },
       drain: ws => {
         const connection = ws.getUserData()
         try {
@@ -249,6 +284,7 @@ export class Gateway {
       closed: false,
       openedAt: at,
       heartbeatAt: at,
+      pingedAt: undefined,
       sent: nothingSent(at),
     }
     this.#upgrades++
@@ -307,6 +343,23 @@ export class Gateway {
     }
   }
 
+  /** Asks for the time of a round trip, one client at a time and few of them: they answer by themselves. */
+  #ping(connection: Connection): void {
+    const now = this.#options.clock.monotonic()
+    if (now - this.#pingedAt < pingEveryMs) return
+    this.#pingedAt = now
+    connection.pingedAt = now
+    connection.ws.ping(pinged)
+  }
+
+  #ponged(connection: Connection, message: ArrayBuffer): void {
+    const { pingedAt } = connection
+    if (pingedAt === undefined || message.byteLength !== pinged.length) return
+    connection.pingedAt = undefined
+    const { clock, metrics } = this.#options
+    metrics.gateway.roundTripSeconds.observe((clock.monotonic() - pingedAt) / 1000)
+  }
+
   #countFrame({ sent }: Connection): void {
     const { policy, clock } = this.#options
     if (this.#limits.any(sent, clock.monotonic()) && policy.limited) throw new FrameRefused("rate_limited")
@@ -360,7 +413,10 @@ export class Gateway {
     connection.heartbeatAt = wholeMs(this.#options.clock)
     const { session } = connection
     if (!session && connection.ws.getBufferedAmount() > strangersUnread) throw new FrameRefused("rate_limited")
-    if (session) this.#parts.deliveries.named(session, d)
+    if (session) {
+      this.#parts.deliveries.named(session, d)
+      this.#ping(connection)
+    }
     const ack = heartbeatAck[connection.encoding]
     if (
       session?.state !== "live" ||
@@ -429,4 +485,12 @@ function callOnDrain(connection: Connection): void {
   const { onDrain } = connection
   connection.onDrain = undefined
   onDrain?.()
+}
+
+/** Sessions that read at their own pace, on sockets that are open. */
+function* readingOf(sessions: Iterable<Session>): Iterable<{ session: Session; connection: Connection }> {
+  for (const session of sessions) {
+    const { state, connection } = session
+    if (state === "reading" && connection && !connection.closed) yield { session, connection }
+  }
 }

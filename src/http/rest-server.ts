@@ -6,6 +6,7 @@ import type { AccessOptions } from "./server/access.ts"
 import { createHttpServer, type HttpServer, type HttpServerOptions } from "./server/server.ts"
 import { createSessionActivity } from "./accounts/session-activity.ts"
 import type { Policy } from "./shared/http.ts"
+import type { SignInCountNeeds } from "./shared/sign-in-outcomes.ts"
 
 export interface RestServerOptions extends Omit<
   HttpServerOptions,
@@ -23,7 +24,10 @@ interface GateNeeds {
 type AreaNeeds = Pick<OperatorAreaOptions, "storage"> & Policy<OperatorAreaOptions["rules"]>
 
 /** The handlers of all resources behind the transport. */
-export function createRestServer(needs: HandlerNeeds & AreaNeeds & GateNeeds, options: RestServerOptions): HttpServer {
+export function createRestServer(
+  needs: HandlerNeeds & AreaNeeds & GateNeeds & SignInCountNeeds,
+  options: RestServerOptions,
+): HttpServer {
   const { clock, log, service, integrations, telemetry } = needs
   return createHttpServer({
     ...options,

@@ -51,6 +51,7 @@ import { operatorLogs } from "./operators/logs.ts"
 import { operatorTelemetry } from "./operators/telemetry.ts"
 import { operatorAutomod } from "./operators/automod.ts"
 import { trail } from "./operators/trail.ts"
+import { countSignIns, type SignInCountNeeds } from "./shared/sign-in-outcomes.ts"
 import { twoFactor } from "./accounts/two-factor.ts"
 import { uploadSessions } from "./messages/upload-sessions.ts"
 import { users } from "./accounts/users.ts"
@@ -125,7 +126,7 @@ type Intersection<Union> = (Union extends unknown ? (one: Union) => void : never
   : never
 
 /** A handler for every route of the contract: one that is missing does not compile. */
-export function createHandlers(needs: HandlerNeeds): Handlers<typeof routes> {
+export function createHandlers(needs: HandlerNeeds & SignInCountNeeds): Handlers<typeof routes> {
   const made = resources.map(resource => resource(needs))
-  return Object.assign({}, ...made) as Intersection<ReturnType<Resource>>
+  return countSignIns(Object.assign({}, ...made) as Intersection<ReturnType<Resource>>, needs.telemetry.noteSignIn)
 }

@@ -25,6 +25,21 @@ interface MetricsAnswer extends MetricsQuestion {
   metrics: MetricJson[]
 }
 
+/** What the primary adds about a scrape itself. */
+export function scrapeMetrics() {
+  const registry = new Registry()
+  const declare = declareIn(registry)
+  return {
+    registry,
+    missing: declare.gauge("starling_metrics_missing_workers", "Workers that did not answer this scrape in time"),
+    processes: declare.gauges("starling_processes", "Processes in this scrape, by role", "role", [
+      "primary",
+      "web",
+      "job",
+    ]),
+  }
+}
+
 /** What reached the primary from one worker process. */
 interface Source {
   answer: MetricsAnswer
@@ -88,18 +103,10 @@ class MetricsAggregate {
       }
     }
 
-    const about = new Registry()
-    const declare = declareIn(about)
-    declare
-      .gauge("starling_metrics_missing_workers", "Workers that did not answer this scrape in time")
-      .set(missing.size)
-    const answering = declare.gauges("starling_processes", "Processes in this scrape, by role", "role", [
-      "primary",
-      "web",
-      "job",
-    ])
-    for (const role of ["primary", "web", "job"] as const) answering[role].set(processes[role])
-    parts.push(await snapshot(about))
+    const scrape = scrapeMetrics()
+    scrape.missing.set(missing.size)
+    for (const role of ["primary", "web", "job"] as const) scrape.processes[role].set(processes[role])
+    parts.push(await snapshot(scrape.registry))
 
     return AggregatorRegistry.aggregate(parts).metrics()
   }

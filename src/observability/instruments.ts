@@ -88,6 +88,14 @@ export class Histogram implements Cell {
     this.#counts = new Float64Array(bounds.length + 1)
   }
 
+  get count(): number {
+    return this.#counts.reduce((sum, count) => sum + count, 0)
+  }
+
+  get sum(): number {
+    return this.#sum
+  }
+
   observe(value: number) {
     if (!(value >= 0)) return
     let at = 0
@@ -182,9 +190,26 @@ class Family<Labels extends readonly Label[], Child extends Cell> implements Cel
  */
 export const snapshot = async (registry: Registry) => (await registry.getMetricsAsJSON()) as unknown as MetricJson[]
 
+/** What is known of a metric before anything is counted. */
+export interface MetricAbout {
+  readonly name: string
+  readonly help: string
+  readonly type: MetricJson["type"]
+  readonly labels: readonly string[]
+}
+
+/** All that was declared, in its order. */
+export const aboutMetrics = (registry: Registry): MetricAbout[] =>
+  (registry.getMetricsAsArray() as unknown as MetricAbout[]).map(({ name, help, type, labels }) => ({
+    name,
+    help,
+    type,
+    labels,
+  }))
+
 /** The words in which metrics.ts declares what a process counts. */
 export function declareIn(registry: Registry) {
-  function register<C extends Cell>(type: MetricJson["type"], name: string, help: string, cell: C): C {
+  function register<C extends Cell>({ type, name, help, labels }: MetricAbout, cell: C): C {
     if (registry.getSingleMetric(name)) throw new Error(`Metric ${name} is declared twice`)
     const get = async (): Promise<MetricJson> => {
       const values: Sample[] = []
@@ -193,7 +218,7 @@ export function declareIn(registry: Registry) {
     }
     // The registry asks nothing of a metric but its name and `get`; prom-client's
     // AggregatorRegistry relies on the same.
-    registry.registerMetric({ name, help, type, get } as unknown as Metric)
+    registry.registerMetric({ name, help, type, labels, get } as unknown as Metric)
     return cell
   }
 
@@ -210,16 +235,19 @@ export function declareIn(registry: Registry) {
     make: () => C,
   ): Record<V, C> {
     const children = Object.fromEntries(values.map(value => [value, make()])) as Record<V, C>
-    register(type, name, help, {
-      write(name, labels, into) {
-        for (const value of values) children[value].write(name, { ...labels, [label]: value }, into)
+    register(
+      { type, name, help, labels: [label] },
+      {
+        write(name, labels, into) {
+          for (const value of values) children[value].write(name, { ...labels, [label]: value }, into)
+        },
       },
-    })
+    )
     return children
   }
 
   return {
-    counter: (name: string, help: string) => register("counter", name, help, new Counter()),
+    counter: (name: string, help: string) => register({ type: "counter", name, help, labels: [] }, new Counter()),
     counters: <V extends string>(name: string, help: string, label: string, values: readonly V[]) =>
       fixed("counter", name, help, label, values, () => new Counter()),
     counterFamily: <L extends readonly Label[]>(
@@ -227,20 +255,24 @@ export function declareIn(registry: Registry) {
       help: string,
       labels: readonly string[],
       bounds: Bounds,
-    ) => register("counter", name, help, new Family<L, Counter>(labels, () => new Counter(), bounds)),
+    ) => register({ type: "counter", name, help, labels }, new Family<L, Counter>(labels, () => new Counter(), bounds)),
 
-    gauge: (name: string, help: string) => register("gauge", name, help, new Gauge()),
+    gauge: (name: string, help: string) => register({ type: "gauge", name, help, labels: [] }, new Gauge()),
     gauges: <V extends string>(name: string, help: string, label: string, values: readonly V[]) =>
       fixed("gauge", name, help, label, values, () => new Gauge()),
 
     histogram: (name: string, help: string, buckets: readonly number[]) =>
-      register("histogram", name, help, new Histogram(buckets)),
+      register({ type: "histogram", name, help, labels: [] }, new Histogram(buckets)),
     histogramFamily: <L extends readonly Label[]>(
       name: string,
       help: string,
       labels: readonly string[],
       buckets: readonly number[],
       bounds: Bounds,
-    ) => register("histogram", name, help, new Family<L, Histogram>(labels, () => new Histogram(buckets), bounds)),
+    ) =>
+      register(
+        { type: "histogram", name, help, labels },
+        new Family<L, Histogram>(labels, () => new Histogram(buckets), bounds),
+      ),
   }
 }

@@ -2,6 +2,7 @@ import { once } from "node:events"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Registry } from "prom-client"
+import { captureOf, type Debug } from "./debug.ts"
 import type { Log } from "./log.ts"
 
 export interface MetricsServerOptions {
@@ -9,20 +10,40 @@ export interface MetricsServerOptions {
   /** 0: any free one. */
   port: number
   render: () => Promise<string>
+  debug: Debug
   log: Log
 }
 
+/** No page of a browser can send it from elsewhere without being asked for leave. */
+const leave = "starling-debug"
+
 /**
- * `/metrics` and `/healthz` on a port of their own, for the operator's network only. Rejects,
- * naming the port, when it cannot listen.
+ * `/metrics`, `/healthz` and `/debug` on a port of their own, for the operator's network only.
+ * Rejects, naming the port, when it cannot listen.
  */
-export async function startMetricsServer({ host, port, render, log }: MetricsServerOptions) {
+export async function startMetricsServer({ host, port, render, debug, log }: MetricsServerOptions) {
   const server = createServer((request, response) => {
     const answer = (status: number, body: string, type = "text/plain; charset=utf-8") =>
       response.writeHead(status, { "content-type": type }).end(body)
 
-    const path = request.url?.split("?", 1)[0]
-    if (request.method !== "GET" || (path !== "/metrics" && path !== "/healthz")) answer(404, "Not Found\n")
+    const [path, query] = (request.url ?? "").split("?", 2)
+    const [, captured] = /^\/debug\/(profile|heap)$/.exec(path ?? "") ?? []
+    if (captured !== undefined && request.method === "POST" && request.headers[leave] !== undefined) {
+      const asked = captureOf(captured, new URLSearchParams(query))
+      if (typeof asked === "string") return answer(400, `${asked}\n`)
+      debug.capture(asked.worker, asked.capture).then(
+        file => answer(200, `${file}\n`),
+        (error: Error) => answer(409, `${error.message}\n`),
+      )
+    } else if (request.method === "GET" && path === "/debug") {
+      debug.holdings().then(
+        held => answer(200, `${JSON.stringify(held, null, 2)}\n`, "application/json"),
+        (err: unknown) => {
+          log.error({ err }, "what processes hold could not be shown")
+          answer(500, "Internal server error\n")
+        },
+      )
+    } else if (request.method !== "GET" || (path !== "/metrics" && path !== "/healthz")) answer(404, "Not Found\n")
     else if (path === "/healthz") answer(200, "ok\n")
     else {
       render().then(

@@ -3,7 +3,11 @@ import { getHeapStatistics } from "node:v8"
 import { Registry } from "prom-client"
 import type { ErrorCode } from "../contract/core/errors.ts"
 import { closeCodes, opcodes } from "../contract/core/gateway-codes.ts"
+import { openDescriptors, descriptorLimit } from "./descriptors.ts"
+import { observeCollections } from "./garbage-collections.ts"
+import { Holdings } from "./holdings.ts"
 import { LoopDelay } from "./loop-delay.ts"
+import { SlowRequests } from "./slow-requests.ts"
 import { declareIn, type Counter, type Histogram } from "./instruments.ts"
 
 export interface MetricsOptions {
@@ -15,8 +19,9 @@ export interface MetricsOptions {
 
 /**
  * What one process counts, by area. It keeps:
- *   MET1  A process never has 2,000 series, whatever clients send: every open label has a
- *       `most`, the rest is "other".
+ *   MET1  A process never has 2,400 series, whatever clients send: every open label has a
+ *       `most`, the rest is "other". A process in ordinary use has about 700, and counters of
+ *       all processes of a host are added up, so this bounds a scrape by a host as well.
  * Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
  * Durations are seconds, sizes bytes.
  */
@@ -27,10 +32,16 @@ export function createMetrics({ loopResolutionMs = 100, monitorLoop = monitorEve
   // wake-up of the process is enough for both.
   const loop = new LoopDelay(monitorLoop, loopResolutionMs)
   const figuresLoop = new LoopDelay(monitorLoop, loopResolutionMs)
+  const collections = observeCollections(collectionsMetrics(declare))
+
+  const holdings = new Holdings()
+  holdings.show("process", processNow)
 
   const metrics = {
     registry,
-    http: httpMetrics(declare),
+    /** What is too much for series: shown to whoever asks. */
+    holdings,
+    http: httpMetrics(declare, holdings),
     gateway: gatewayMetrics(declare),
     homes: homesMetrics(declare),
     lanes: lanesMetrics(declare),
@@ -48,12 +59,15 @@ export function createMetrics({ loopResolutionMs = 100, monitorLoop = monitorEve
     search: searchMetrics(declare),
     files: filesMetrics(declare),
     telemetry: telemetryMetrics(declare),
+    signIns: signInsMetrics(declare),
+    host: hostMetrics(declare),
     /** For who ends its period at other moments than those who scrape. */
     figuresLoop,
-    /** Releases the event-loop monitors. */
+    /** Releases the observers of the event loop and of garbage collections. */
     close() {
       loop.stop()
       figuresLoop.stop()
+      collections.stop()
     },
   }
 
@@ -68,15 +82,40 @@ type Declare = ReturnType<typeof declareIn>
 /** Plain statements, and the lanes' own connections. */
 const pools = ["read", "lane"] as const
 
+/** What a process has connections to Redis for that are answered at once: blocking reads are none. */
+const redisPurposes = ["admission", "sessions", "jobs", "membership", "bus", "log", "replay"] as const
+export type RedisPurpose = (typeof redisPurposes)[number]
+
 /** What HTTP keeps beside each of its routes. */
 export interface RouteMetrics {
   /** `status` 0: the client was gone before the reply. */
   observe(status: number, seconds: number): void
 }
 
+export type SignInWay = "password" | "provider" | "second_factor" | "operator"
+export type SignInOutcome = "done" | "challenged" | "wrong" | "locked" | "refused" | "failed"
+
 const statusClasses = ["aborted", "1xx", "2xx", "3xx", "4xx", "5xx"] as const
 
-function httpMetrics(declare: Declare) {
+function processNow() {
+  const { user, system } = process.cpuUsage()
+  const heap = getHeapStatistics()
+  return {
+    pid: process.pid,
+    node: process.version,
+    uptime_seconds: Math.floor(process.uptime()),
+    cpu_seconds: (user + system) / 1e6,
+    memory_bytes: process.memoryUsage.rss(),
+    heap_bytes: heap.used_heap_size,
+    heap_limit_bytes: heap.heap_size_limit,
+  }
+}
+
+function httpMetrics(declare: Declare, holdings: Holdings) {
+  const slow = new SlowRequests()
+  holdings.show("slowest_requests", () =>
+    slow.slowest.map(({ endedAtMs, ...request }) => ({ ...request, ended_at: new Date(endedAtMs).toISOString() })),
+  )
   const requests = declare.counterFamily<[route: string, method: string, status: string]>(
     "starling_http_requests_total",
     "Answered requests, by route template, method and status class",
@@ -107,6 +146,7 @@ function httpMetrics(declare: Declare) {
           counter.inc()
           duration ??= durations.of(template, method)
           duration.observe(seconds)
+          slow.note(method, template, status, seconds)
         },
       }
     },
@@ -221,6 +261,16 @@ function gatewayMetrics(declare: Declare) {
       "starling_gateway_lag_seconds",
       "Time from the append of an event to this worker's delivery log until it is written to sockets, by the clocks of Redis and of the worker. One event per slice of publishing",
       [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.125, 0.25, 0.5, 1, 5],
+    ),
+    deliverySeconds: declare.histogram(
+      "starling_gateway_delivery_seconds",
+      "Time from the turn that took a new message until this worker wrote it to sockets: its commit, its append and its publishing together, by the clocks of the two workers. What was published again after a take-over counts with its whole age",
+      [0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 10],
+    ),
+    roundTripSeconds: declare.histogram(
+      "starling_gateway_round_trip_seconds",
+      "Time from a WebSocket ping to the client's pong. A worker asks one client at a time, at most ten a second, after a heartbeat",
+      [0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5],
     ),
     publishSeconds: declare.histogram(
       "starling_gateway_publish_duration_seconds",
@@ -420,6 +470,37 @@ function poolsMetrics(declare: Declare) {
       pools,
     ),
     errors: declare.counters("starling_postgres_errors_total", "Queries that failed, by pool", "pool", pools),
+    /** Keep the children of a group beside it. */
+    statements: declare.counterFamily<[group: string]>(
+      "starling_postgres_statements_total",
+      "Plain statements that ended, by group: what is kept of one subject in one file",
+      ["group"],
+      { most: 80 },
+    ),
+    statementSeconds: declare.counterFamily<[group: string]>(
+      "starling_postgres_statement_seconds_total",
+      "Seconds that plain statements took, with their wait for a connection, by group. Divided by starling_postgres_statements_total it is the mean",
+      ["group"],
+      { most: 80 },
+    ),
+    waitSeconds: declare.histogram(
+      "starling_postgres_pool_wait_seconds",
+      "Time for which plain statements waited because every connection of the pool was busy. Those that did not wait are not in it",
+      [0.001, 0.005, 0.02, 0.1, 0.5, 2],
+    ),
+    redisWrites: declare.counters(
+      "starling_redis_writes_total",
+      "Writes to connections to Redis, by what the connection is for. Commands of one turn of the event loop leave in one write",
+      "purpose",
+      redisPurposes,
+    ),
+    redisSeconds: declare.histogramFamily<[purpose: RedisPurpose]>(
+      "starling_redis_round_trip_seconds",
+      "Time from a write to Redis to the answer of its last command, by what the connection is for. One write at a time is timed on each connection",
+      ["purpose"],
+      [0.000_5, 0.001, 0.002_5, 0.01, 0.05, 0.25],
+      { most: redisPurposes.length, only: redisPurposes },
+    ),
     redisErrors: declare.counterFamily<[connection: string]>(
       "starling_redis_errors_total",
       "Redis commands and connections that failed, by connection",
@@ -519,7 +600,44 @@ function jobsMetrics(declare: Declare) {
       { most: 20 },
     ),
     waiting: declare.gauge("starling_jobs_waiting", "Runnable jobs that wait for a worker"),
+    oldestSeconds: declare.gauges(
+      "starling_jobs_oldest_waiting_seconds",
+      "How long the oldest runnable job has waited, by queue; 0: none waits. Looked at every five seconds",
+      "queue",
+      ["jobs", "pictures", "classifiers"],
+    ),
   }
+}
+
+function signInsMetrics(declare: Declare) {
+  return {
+    done: declare.counterFamily<[way: SignInWay, outcome: SignInOutcome]>(
+      "starling_sign_ins_total",
+      "Attempts to sign in, by way and outcome. `challenged`: a second factor is asked for; `wrong`: the password, code, challenge or answer of the provider; `refused`: by a bar of the account or a rule; `failed`: nothing was decided, because something did not answer",
+      ["way", "outcome"],
+      { most: 24 },
+    ),
+  }
+}
+
+function hostMetrics(declare: Declare) {
+  return {
+    freeBytes: declare.gauge(
+      "starling_data_free_bytes",
+      "Bytes that are free for this program on the file system of DATA_DIR. Looked at every ten seconds",
+    ),
+    sizeBytes: declare.gauge("starling_data_size_bytes", "Size of the file system of DATA_DIR"),
+  }
+}
+
+function collectionsMetrics(declare: Declare) {
+  return declare.histogramFamily<[kind: "minor" | "major" | "incremental" | "weak"]>(
+    "starling_gc_duration_seconds",
+    "Pauses for garbage collections, by kind. While one lasts the process does nothing else",
+    ["kind"],
+    [0.001, 0.005, 0.02, 0.1],
+    { most: 4 },
+  )
 }
 
 function picturesMetrics(declare: Declare) {
@@ -571,6 +689,18 @@ function processMetrics(declare: Declare, loop: LoopDelay) {
     }
     return resident
   })
+  declare
+    .gauge(
+      "starling_process_open_descriptors",
+      "Open file descriptors of the process; 0 where the kernel does not tell",
+    )
+    .from(openDescriptors)
+  declare
+    .gauge("starling_process_descriptor_limit", "File descriptors that the process may open (`ulimit -n`)")
+    .from(descriptorLimit)
+  declare
+    .gauge("starling_process_heap_limit_bytes", "Largest JavaScript heap that the process may have")
+    .from(() => getHeapStatistics().heap_size_limit)
   declare
     .gauge("starling_process_heap_used_bytes", "JavaScript heap in use")
     .from(() => getHeapStatistics().used_heap_size)

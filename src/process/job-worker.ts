@@ -9,7 +9,7 @@ import { FigureNotes } from "./figures.ts"
 import { openJobConnection, openJobQueue } from "../cluster/job-queue.ts"
 import { redisKeys } from "../cluster/keys.ts"
 import type { Member } from "../cluster/members.ts"
-import { connector, openRedis } from "../cluster/redis.ts"
+import { connector, openRedis, tripsOf } from "../cluster/redis.ts"
 import type { Config } from "../config.ts"
 import { pictureAnswered, type PictureAnswer } from "../cluster/picture-requests.ts"
 import { createBudgets } from "../cluster/budgets.ts"
@@ -126,7 +126,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
   }
   const storage = openStorage({ ...topology.storage, url: databaseUrl, name: `starling ${self.id}`, metrics })
   await storage.migrations.require()
-  const adding = openRedis(redisUrl, `${self.id} jobs`, trouble)
+  const adding = openRedis(redisUrl, `${self.id} jobs`, trouble, { trips: tripsOf(metrics, "jobs") })
   const taking = openJobConnection(redisUrl, `${self.id} jobs taken`, trouble)
   await Promise.all([adding.connect(), taking.connect()])
   const queue = openJobQueue(adding, redisPrefix, clock.now)
@@ -138,7 +138,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
   const cluster = await joinCluster({
     self,
     predecessor: options.predecessor,
-    connect: connector(redisUrl, self.id),
+    connect: connector(redisUrl, self.id, metrics),
     sockets: unixSocketsIn(options.socketFolder, self.id, topology.bus.sockets.maxUntaken),
     keys,
     storage,
@@ -199,6 +199,9 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
   metrics.jobs.waiting.from(() => waiting)
   const counting = setInterval(() => {
     queue.waiting().then(count => (waiting = count), trouble)
+    queue.ages().then(ages => {
+      for (const [name, seconds] of ages) metrics.jobs.oldestSeconds[name].set(seconds ?? 0)
+    }, trouble)
   }, 5_000)
 
   const noting = new FigureNotes({

@@ -8,10 +8,12 @@ import { setTimeout as sleep } from "node:timers/promises"
 import type { ClusterConfig } from "../../cluster.config.ts"
 import type { Config } from "../config.ts"
 import { aggregateCluster } from "../observability/aggregate.ts"
+import { debugCluster } from "../observability/debug.ts"
 import type { Log } from "../observability/log.ts"
 import { startMetricsServer } from "../observability/metrics-server.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { Ending, watchRestarts, watchSignals, type Reason } from "./primary/ending.ts"
+import { watchDisk } from "./primary/disk-watch.ts"
 import { LogKeeper } from "./primary/log-keeper.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
 import { DeadWorkers } from "./primary/dead-workers.ts"
@@ -93,11 +95,14 @@ async function start(
           publicUrl: options.config.publicUrl.replace(/^http:\/\/localhost:0$/, `http://localhost:${port}`),
         }
 
+  const disk = watchDisk(config.dataDir, metrics.host, clock)
+  stops.push(async () => disk.stop())
   const aggregate = aggregateCluster(metrics.registry, cluster)
   const scraped = await startMetricsServer({
     host: config.metricsHost,
     port: config.metricsPort,
     render: () => aggregate.render(),
+    debug: debugCluster(cluster),
     log,
   })
   stops.push(() => scraped.close())

@@ -3,7 +3,7 @@ import { LineageNotes } from "../cluster/lineage-notes.ts"
 import { openJobQueue } from "../cluster/job-queue.ts"
 import { redisKeys } from "../cluster/keys.ts"
 import type { Member } from "../cluster/members.ts"
-import { openRedis } from "../cluster/redis.ts"
+import { openRedis, tripsOf } from "../cluster/redis.ts"
 import { homeReplicationId } from "../cluster/replication.ts"
 import { KeptSessions } from "../cluster/kept-sessions.ts"
 import { SessionDrops } from "../cluster/session-drops.ts"
@@ -28,9 +28,14 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
   }
   const storage = openStorage({ ...topology.storage, url: options.databaseUrl, name: self.id, metrics })
   await storage.migrations.require()
-  const admission = openRedis(options.redisUrl, `${self.id} admission`, trouble("admission"))
-  const sessions = openRedis(options.redisUrl, `${self.id} sessions`, trouble("sessions"))
-  const queueing = openRedis(options.redisUrl, `${self.id} jobs`, trouble("jobs"), { enableOfflineQueue: true })
+  const open = (purpose: "admission" | "sessions" | "jobs", enableOfflineQueue: boolean) =>
+    openRedis(options.redisUrl, `${self.id} ${purpose}`, trouble(purpose), {
+      trips: tripsOf(metrics, purpose),
+      enableOfflineQueue,
+    })
+  const admission = open("admission", false)
+  const sessions = open("sessions", false)
+  const queueing = open("jobs", true)
   const redis = [admission, sessions, queueing]
   await Promise.all(redis.map(connection => connection.connect()))
   const lineage = await beginLineage(new LineageNotes(admission, options.redisPrefix), storage, log)

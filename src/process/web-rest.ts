@@ -108,7 +108,11 @@ export function openRest(
         hasDocs: policy.docs_enabled,
         moderation: () => service.moderation,
       },
-      telemetry: { timings, noteCspReport: () => metrics.telemetry.cspReports.inc() },
+      telemetry: {
+        timings,
+        noteCspReport: () => metrics.telemetry.cspReports.inc(),
+        noteSignIn: (way, outcome) => metrics.signIns.done.of(way, outcome).inc(),
+      },
       views: {
         ask: cluster.ask,
         storage,

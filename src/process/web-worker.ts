@@ -105,7 +105,7 @@ const join = (options: WebWorkerOptions, { admission, sessions, keys, lineage, s
   joinCluster({
     self: options.self,
     predecessor: options.predecessor,
-    connect: connector(options.redisUrl, options.self.id),
+    connect: connector(options.redisUrl, options.self.id, options.metrics),
     sockets: unixSocketsIn(options.listen.socketFolder, options.self.id, options.topology.bus.sockets.maxUntaken),
     otherConnections: [admission, sessions],
     keys,

@@ -112,6 +112,11 @@ export class CommitQueue {
     return this.#unsettled
   }
 
+  /** How much waits. */
+  get length(): number {
+    return this.#waiting.length
+  }
+
   /** How long nothing was committed although something waits. */
   get stuckForMs(): number {
     // What waits for publication is told by that.

@@ -41,6 +41,11 @@ export class Home {
   /** Commands that were taken and are not answered yet. */
   waiting = 0
   usedAt: number
+  /** Of the command that was last taken. */
+  kind = ""
+  /** Commands that it took in the last full span, and in the one that goes on. */
+  recentTurns = 0
+  #turns = 0
   #applied = 0
   #committed = 0
   readonly #cleanWaiters: CleanWaiter[] = []
@@ -63,6 +68,17 @@ export class Home {
 
   get idle(): boolean {
     return this.clean && this.waiting === 0 && this.#loads.size === 0
+  }
+
+  noteTurn(kind: string): void {
+    this.kind = kind
+    this.#turns++
+  }
+
+  /** A span ends. */
+  countTurns(): void {
+    this.recentTurns = this.#turns
+    this.#turns = 0
   }
 
   applied(): void {

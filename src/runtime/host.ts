@@ -5,6 +5,7 @@ import type { Clock, Timer } from "../std/clock.ts"
 import { shardOf } from "../domain/core/snowflake.ts"
 import type { LogHeader } from "../domain/core/log-entry.ts"
 import type { Log } from "../observability/log.ts"
+import { largest } from "../observability/holdings.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { Write } from "../storage/core/write.ts"
 import { markTell } from "../storage/core/tells.ts"
@@ -77,8 +78,11 @@ export interface HostOptions {
   readonly homes: Homes
   /** The shards of this worker, by number. */
   readonly shards: Map<number, Shard>
-  readonly queue: Pick<CommitQueue, "add" | "unsettled">
-  readonly outbox: Pick<Outbox, "touch" | "dropInterest" | "notified" | "isWhole">
+  readonly queue: Pick<CommitQueue, "add" | "unsettled" | "length" | "stuckForMs">
+  readonly outbox: Pick<
+    Outbox,
+    "touch" | "dropInterest" | "notified" | "isWhole" | "behind" | "unconfirmed" | "stuckForMs"
+  >
   readonly logs: Pick<DeliveryLogs, "places">
   readonly ephemeral: EphemeralTargets
   readonly view: Pick<ClusterView, "serving" | "doubt">
@@ -93,6 +97,9 @@ export interface HostOptions {
   readonly log: Log
   readonly metrics: Metrics
 }
+
+/** The turns of a home are counted by spans of so many sweeps, of a second each. */
+const sweepsOfSpan = 5
 
 /**
  * What an owner says of a shard: up to which row its logs hold everything, and in which Redis they are. A worker of the
@@ -117,6 +124,7 @@ export class Host {
   readonly #homeIds = new Map<string, Snowflake>()
   readonly #sweeper: Timer
   #inFlight = 0
+  #sweeps = 0
 
   constructor(options: HostOptions) {
     this.#options = options
@@ -126,6 +134,7 @@ export class Host {
     this.#sweeper = options.clock.every(1_000, () => this.#sweep())
     options.metrics.homes.loaded.from(() => this.#homes.size)
     options.metrics.shards.owned.from(() => this.#shards.size)
+    options.metrics.holdings.show("homes", () => this.#held())
   }
 
   shard(number: number): Shard | undefined {
@@ -149,6 +158,27 @@ export class Host {
 
   stop(): void {
     this.#sweeper.stop()
+  }
+
+  #held() {
+    const { bounds, queue, outbox } = this.#options
+    const hot = largest(this.#homes.values(), ({ recentTurns }) => recentTurns)
+    return {
+      loaded: this.#homes.size,
+      loaded_most: bounds.homes,
+      shards: this.#shards.size,
+      commands: this.#inFlight,
+      commands_most: bounds.inFlight,
+      commits: { waiting: queue.length, stuck_ms: queue.stuckForMs },
+      publication: { waiting: outbox.behind, unconfirmed_rows: outbox.unconfirmed, stuck_ms: outbox.stuckForMs },
+      hot: hot.map(({ id, kind, recentTurns, waiting }) => ({
+        home: id,
+        kind,
+        turns_per_second: recentTurns / sweepsOfSpan,
+        waiting,
+        waiting_most: bounds.mailbox,
+      })),
+    }
   }
 
   /** Takes a command to its turn. Rejects with a `Failure`, or with `ShardMoved` when the shard is not here. */
@@ -261,6 +291,7 @@ export class Host {
       throw unavailable("home is full")
     }
     home.usedAt = this.#options.clock.monotonic()
+    home.noteTurn(actor.home.name)
     home.waiting++
     const { application, clock } = this.#options
     let hasWaited = false
@@ -514,6 +545,7 @@ export class Host {
   /** Homes that nobody has used for a while go back to PostgreSQL, and old answers are forgotten. */
   #sweep(): void {
     const { bounds, clock } = this.#options
+    if (++this.#sweeps % sweepsOfSpan === 0) for (const home of this.#homes.values()) home.countTurns()
     this.#sleep(bounds.sleepAfterMs)
     const before = clock.monotonic() - bounds.answerKeepMs
     for (const shard of this.#shards.values())

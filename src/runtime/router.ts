@@ -1,4 +1,4 @@
-import { fail, unavailable } from "../contract/core/errors.ts"
+import { fail, Failure, unavailable } from "../contract/core/errors.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import { WorkerGone, ShardMoved, type Bus } from "../cluster/bus.ts"
 import type { Directory } from "../cluster/directory.ts"
@@ -52,6 +52,9 @@ interface Waiting {
   readonly expiresAt: number
   readonly reject: (error: Error) => void
 }
+
+/** An answer of the owner, which another would give as well. */
+const isRefusal = (error: unknown): boolean => error instanceof Failure && error.code !== "unavailable"
 
 /** Every ask of a host has the same keys, wherever it came from. */
 const envelopeOf = (
@@ -317,7 +320,10 @@ export class Router {
         metrics.bus.askSeconds.observe((clock.monotonic() - startedAt) / 1000)
         return reply
       } catch (error) {
-        if (!(error instanceof ShardMoved) && !(error instanceof WorkerGone)) throw error
+        if (!(error instanceof ShardMoved) && !(error instanceof WorkerGone)) {
+          if (owner !== view.self.id) metrics.bus.asks[isRefusal(error) ? "refused" : "failed"].inc()
+          throw error
+        }
         if (owner === view.self.id) this.#noteMissing(shard, error)
         if (error instanceof WorkerGone && error.diedMeanwhile) deaths++
         if (way.isResentOnce && deaths >= 2) {

@@ -73,6 +73,12 @@ export type StorageOptions = Omit<PoolOptions, "connections" | "onLoss"> & {
   metrics?: Pick<Metrics, "pools">
 }
 
+/** Connections that a process has at most. */
+export function connectionsOf(readConnections: number, role: "web" | "job" | "primary"): number {
+  // A lane of its own, or the search index; the primary keeps none.
+  return readConnections + searchConnections + (role === "primary" ? 0 : 1)
+}
+
 /** Statements of searches at once, and the milliseconds that one may take. */
 export const searchConnections = 2
 const searchTimeoutMs = 1_500
@@ -99,76 +105,82 @@ export function openStorage(options: StorageOptions) {
     name: `${pool.name} search`,
     settings: searchSettings,
   })
-  const waits = new PoolWaits(readConnections)
-  const observe: Observe = metrics ? observing(metrics, "read", () => true, waits) : query => query
+  const waits = new PoolWaits(readConnections, { onWaited: seconds => metrics?.pools.waitSeconds.observe(seconds) })
+  const observe = (group: string): Observe =>
+    metrics ? observing(metrics, { pool: "read", isFailure: () => true, waits, group }) : query => query
   const observeLane: Observe = metrics
-    ? observing(metrics, "lane", error => !(error instanceof Fenced))
+    ? observing(metrics, { pool: "lane", isFailure: error => !(error instanceof Fenced) })
     : query => query
-  const asked = <Group extends object>(group: Group) => bounded(group, options.statementTimeoutMs, observe)
+  const asked = <Group extends object>(name: string, group: Group) =>
+    bounded(group, options.statementTimeoutMs, observe(name))
   return {
-    users: asked(usersStorage(sql)),
-    userDirectory: asked(userDirectoryStorage(sql)),
-    userNotes: asked(userNotesStorage(sql)),
-    bannedUsernames: asked(bannedUsernamesStorage(sql)),
-    sessions: asked(sessionsStorage(sql)),
-    oneTimeTokens: asked(oneTimeTokensStorage(sql)),
-    oauth: asked(oauthStorage(sql)),
-    directs: asked(directsStorage(sql)),
-    deliveries: asked(deliveriesStorage(sql)),
-    messagingSettings: asked(messagingSettingsStorage(sql)),
-    settings: asked(settingsStorage(sql)),
-    notifications: asked(notificationsStorage(sql)),
-    notificationSettings: asked(notificationSettingsStorage(sql)),
-    servers: asked(serversStorage(sql)),
-    guildMembers: asked(guildMembersStorage(sql)),
-    auditLog: asked(auditLogStorage(sql)),
-    automod: asked(automodStorage(sql)),
-    automodSettings: asked(automodSettingsStorage(sql)),
-    emojis: asked(emojisStorage(sql)),
-    stickers: asked(stickersStorage(sql)),
-    icons: asked(iconsStorage(sql)),
-    storedPictures: asked(storedPicturesStorage(sql)),
-    thumbnails: asked(thumbnailsStorage(sql)),
-    avatars: asked(avatarsStorage(sql)),
-    files: asked(filesStorage(sql)),
-    uploads: asked(uploadsStorage(sql)),
-    uploadContents: asked(uploadContentsStorage(sql)),
-    uploadSessions: asked(uploadSessionsStorage(sql)),
-    fileBlocks: asked(fileBlocksStorage(sql)),
-    reports: asked(reportsStorage(sql)),
-    feedback: asked(feedbackStorage(sql)),
-    bans: asked(bansStorage(sql)),
-    bots: asked(botsStorage(sql)),
-    channels: asked(channelsStorage(sql)),
-    invites: asked(invitesStorage(sql)),
-    messages: asked(messagesStorage(sql)),
-    reactions: asked(reactionsStorage(sql)),
-    mentions: asked(mentionsStorage(sql)),
-    polls: asked(pollsStorage(sql)),
-    readState: asked(readStateStorage(sql)),
-    relationships: asked(relationshipsStorage(sql)),
-    presences: asked(presencesStorage(sql)),
-    mails: asked(mailsStorage(sql)),
-    accountDeletion: asked(accountDeletionStorage(sql)),
-    exports: asked(exportsStorage(sql)),
-    placement: asked(placementStorage(sql, listUnread)),
-    lineage: asked(lineageStorage(sql)),
-    migrations: asked(migrationsStorage(sql)),
-    tells: asked(tellsStorage(sql)),
-    voice: asked(voiceStorage(sql)),
-    webhooks: asked(webhooksStorage(sql)),
-    serverStatus: asked(serverStatusStorage(sql)),
-    addressBlocks: asked(addressBlocksStorage(sql)),
-    accessTokens: asked(accessTokensStorage(sql)),
-    accessUses: asked(accessUsesStorage(sql)),
-    operatorRequests: asked(operatorRequestsStorage(sql)),
-    operators: asked({ ...operatorsStorage(sql), ...operatorSignInStorage(sql), ...operatorFailuresStorage(sql) }),
-    operatorOverview: { ...asked(operatorOverviewStorage(sql)), waits: () => waits.figures },
-    telemetry: asked(telemetryStorage(sql)),
-    operatorTrail: asked(operatorTrailStorage(sql)),
+    users: asked("users", usersStorage(sql)),
+    userDirectory: asked("userDirectory", userDirectoryStorage(sql)),
+    userNotes: asked("userNotes", userNotesStorage(sql)),
+    bannedUsernames: asked("bannedUsernames", bannedUsernamesStorage(sql)),
+    sessions: asked("sessions", sessionsStorage(sql)),
+    oneTimeTokens: asked("oneTimeTokens", oneTimeTokensStorage(sql)),
+    oauth: asked("oauth", oauthStorage(sql)),
+    directs: asked("directs", directsStorage(sql)),
+    deliveries: asked("deliveries", deliveriesStorage(sql)),
+    messagingSettings: asked("messagingSettings", messagingSettingsStorage(sql)),
+    settings: asked("settings", settingsStorage(sql)),
+    notifications: asked("notifications", notificationsStorage(sql)),
+    notificationSettings: asked("notificationSettings", notificationSettingsStorage(sql)),
+    servers: asked("servers", serversStorage(sql)),
+    guildMembers: asked("guildMembers", guildMembersStorage(sql)),
+    auditLog: asked("auditLog", auditLogStorage(sql)),
+    automod: asked("automod", automodStorage(sql)),
+    automodSettings: asked("automodSettings", automodSettingsStorage(sql)),
+    emojis: asked("emojis", emojisStorage(sql)),
+    stickers: asked("stickers", stickersStorage(sql)),
+    icons: asked("icons", iconsStorage(sql)),
+    storedPictures: asked("storedPictures", storedPicturesStorage(sql)),
+    thumbnails: asked("thumbnails", thumbnailsStorage(sql)),
+    avatars: asked("avatars", avatarsStorage(sql)),
+    files: asked("files", filesStorage(sql)),
+    uploads: asked("uploads", uploadsStorage(sql)),
+    uploadContents: asked("uploadContents", uploadContentsStorage(sql)),
+    uploadSessions: asked("uploadSessions", uploadSessionsStorage(sql)),
+    fileBlocks: asked("fileBlocks", fileBlocksStorage(sql)),
+    reports: asked("reports", reportsStorage(sql)),
+    feedback: asked("feedback", feedbackStorage(sql)),
+    bans: asked("bans", bansStorage(sql)),
+    bots: asked("bots", botsStorage(sql)),
+    channels: asked("channels", channelsStorage(sql)),
+    invites: asked("invites", invitesStorage(sql)),
+    messages: asked("messages", messagesStorage(sql)),
+    reactions: asked("reactions", reactionsStorage(sql)),
+    mentions: asked("mentions", mentionsStorage(sql)),
+    polls: asked("polls", pollsStorage(sql)),
+    readState: asked("readState", readStateStorage(sql)),
+    relationships: asked("relationships", relationshipsStorage(sql)),
+    presences: asked("presences", presencesStorage(sql)),
+    mails: asked("mails", mailsStorage(sql)),
+    accountDeletion: asked("accountDeletion", accountDeletionStorage(sql)),
+    exports: asked("exports", exportsStorage(sql)),
+    placement: asked("placement", placementStorage(sql, listUnread)),
+    lineage: asked("lineage", lineageStorage(sql)),
+    migrations: asked("migrations", migrationsStorage(sql)),
+    tells: asked("tells", tellsStorage(sql)),
+    voice: asked("voice", voiceStorage(sql)),
+    webhooks: asked("webhooks", webhooksStorage(sql)),
+    serverStatus: asked("serverStatus", serverStatusStorage(sql)),
+    addressBlocks: asked("addressBlocks", addressBlocksStorage(sql)),
+    accessTokens: asked("accessTokens", accessTokensStorage(sql)),
+    accessUses: asked("accessUses", accessUsesStorage(sql)),
+    operatorRequests: asked("operatorRequests", operatorRequestsStorage(sql)),
+    operators: asked("operators", {
+      ...operatorsStorage(sql),
+      ...operatorSignInStorage(sql),
+      ...operatorFailuresStorage(sql),
+    }),
+    operatorOverview: { ...asked("operatorOverview", operatorOverviewStorage(sql)), waits: () => waits.figures },
+    telemetry: asked("telemetry", telemetryStorage(sql)),
+    operatorTrail: asked("operatorTrail", operatorTrailStorage(sql)),
     /** Searches have connections of their own: what takes long keeps nothing else waiting. */
-    search: bounded(searchStorage(searching), searchTimeoutMs + slack, observe),
-    searchLag: asked(searchLagStorage(sql)),
+    search: bounded(searchStorage(searching), searchTimeoutMs + slack, observe("search")),
+    searchLag: asked("searchLag", searchLagStorage(sql)),
     /** What keeps the search index, on one connection: each step of it is a transaction. */
     openSearchIndex() {
       const indexing = openPool({
@@ -182,7 +194,7 @@ export function openStorage(options: StorageOptions) {
       return {
         step: <T>(act: (step: Step) => Promise<T>): Promise<T> =>
           within(
-            inTransaction(indexing, sql => act(asked(searchIndexStorage(sql)))),
+            inTransaction(indexing, sql => act(asked("searchIndex", searchIndexStorage(sql)))),
             stepTimeoutMs,
             "a step of the search index",
           ),

@@ -39,7 +39,7 @@ export interface LogItem {
 }
 
 /** Positions of a log in one millisecond of the clock that gives them. */
-const positionsPerMs = 4_096
+export const positionsPerMs = 4_096
 
 /** When a position was given, in Unix milliseconds, by the clock of Redis. */
 export const appendedAtMs = (s: number): number => s / positionsPerMs + epochMs

@@ -1,7 +1,8 @@
 import type { Clock } from "../../std/clock.ts"
 import { isRulesChange, type Control, type RulesChange } from "../../domain/core/control.ts"
 import { appendedAtMs, type LogItem } from "../../domain/core/log-entry.ts"
-import { shardOf } from "../../domain/core/snowflake.ts"
+import { msOf, shardOf } from "../../domain/core/snowflake.ts"
+import type { MessageRefs } from "../../contract/core/registry.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import { controlOf, userOf } from "./controls.ts"
@@ -162,8 +163,10 @@ export class Stream {
 
   #act(item: LogItem): void {
     const { header } = item
-    if (header[0] === "e" || header[0] === "x") this.#options.subscriptions.publish(item, header)
-    else if (header[0] === "c") {
+    if (header[0] === "e" || header[0] === "x") {
+      this.#options.subscriptions.publish(item, header)
+      if (header[5] === "MESSAGE_CREATE" && header[0] === "e") this.#delivered(header[7])
+    } else if (header[0] === "c") {
       const user = userOf(header)
       if (header[5] === "sessionEnded") {
         const ended = controlOf(item) as Extract<Control, { type: "sessionEnded" }>
@@ -172,6 +175,14 @@ export class Stream {
       if (user === undefined || this.#options.subscriptions.ofUser(user).length > 0)
         this.#control(controlOf(item), item.s, header[2])
     } else if (header[0] === "g") this.#gap(header[1])
+  }
+
+  /** A new message's id says when its turn was. */
+  #delivered(about: MessageRefs | undefined): void {
+    const message = about?.[1]
+    if (message === undefined) return
+    const { clock, metrics } = this.#options
+    metrics.gateway.deliverySeconds.observe(Math.max(0, clock.now() - msOf(message)) / 1000)
   }
 
   #control(control: Control, s: number, row: number): void {

@@ -34,6 +34,8 @@ export interface Connection {
   closed: boolean
   readonly openedAt: number
   heartbeatAt: number
+  /** Monotonic: since when a pong is waited for. */
+  pingedAt: number | undefined
   readonly sent: Sent
 }
 

@@ -249,6 +249,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
       telemetry: {
         timings: new Timings({ ...clusterConfig.telemetry, storage: { telemetry: { add: async () => {} } }, routes: [], writer: "test", isEnabled: false, clock: systemClock, log: silentLog, metrics }),
         noteCspReport: () => {},
+        noteSignIn: (way, outcome) => metrics.signIns.done.of(way, outcome).inc(),
       },
     },
     {

@@ -17,6 +17,9 @@ import { serviceCommands } from "./service-commands.ts"
 
 const usage = `npm run operator -- <command>
 
+  doctor [--json]                        looks at the configuration, PostgreSQL, Redis, clocks, disk and limits,
+                                         and says what to do; also without a server (npm run doctor)
+  top [--once] [--json]                  shows what the processes of this host do: workers, hot homes, slow sockets
   create NAME                            makes an operator, who can sign in to the operator area, and prints
                                          their password
   list                                   lists the operators

@@ -4,10 +4,8 @@
  * new one is not enough, so what the promises rest on is tried out.
  */
 import postgres from "postgres"
+import { oldestPostgres as oldest } from "./database-facts.ts"
 import type { Sql, Statements } from "./database.ts"
-
-/** Tried with nothing older. */
-const oldest = 14
 
 interface Server {
   readonly version: string

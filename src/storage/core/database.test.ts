@@ -11,7 +11,7 @@ test("queries are counted: sent, under way, failed", async () => {
       .find(metric => metric.name === name)!
       .values.find(({ labels }) => labels["pool"] === "read")!.value
   const refusal = new Error("refused, as it should be")
-  const observe = observing(metrics, "read", error => error !== refusal)
+  const observe = observing(metrics, { pool: "read", isFailure: error => error !== refusal })
   let answer!: () => void
   const query = observe(new Promise<void>(resolve => (answer = resolve)))
   expect(await count("starling_postgres_queries_in_flight")).toBe(1)

@@ -1,4 +1,5 @@
 import postgres from "postgres"
+import type { Counter } from "../../observability/instruments.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import { backoffMs } from "../../std/backoff.ts"
 import type { PoolWaits } from "./pool-waits.ts"
@@ -216,18 +217,27 @@ export function within<T>(promise: PromiseLike<T>, milliseconds: number, what: s
 /** Counts one query, from here to its end. */
 export type Observe = <T>(query: Promise<T>) => Promise<T>
 
-/**
- * @param isFailure what counts as one, of all that a query may end with
- * @param waits where it is counted how long queries wait for a connection
- */
-export const observing =
-  (
-    { pools }: Pick<Metrics, "pools">,
-    pool: keyof Metrics["pools"]["queries"],
-    isFailure: (error: unknown) => boolean,
-    waits?: PoolWaits,
-  ): Observe =>
-  async query => {
+export interface ObservedQueries {
+  readonly pool: keyof Metrics["pools"]["queries"]
+  /** What counts as one, of all that a query may end with. */
+  readonly isFailure: (error: unknown) => boolean
+  /** Where it is counted how long queries wait for a connection. */
+  readonly waits?: PoolWaits
+  /** Of which the time is added up. */
+  readonly group?: string
+}
+
+export function observing({ pools }: Pick<Metrics, "pools">, queries: ObservedQueries): Observe {
+  const { pool, isFailure, waits, group } = queries
+  let ended: { count: Counter; seconds: Counter } | undefined
+  const note = (startedAt: number) => {
+    if (group === undefined) return
+    ended ??= { count: pools.statements.of(group), seconds: pools.statementSeconds.of(group) }
+    ended.count.inc()
+    ended.seconds.inc((performance.now() - startedAt) / 1000)
+  }
+  return async query => {
+    const startedAt = performance.now()
     pools.queries[pool].inc()
     pools.inFlight[pool].inc()
     waits?.begin()
@@ -239,8 +249,10 @@ export const observing =
     } finally {
       waits?.end()
       pools.inFlight[pool].dec()
+      note(startedAt)
     }
   }
+}
 
 /** The same functions, each with a deadline and counted. */
 export function bounded<Group extends object>(group: Group, milliseconds: number, observe: Observe): Group {

@@ -5,6 +5,7 @@
 export class PoolWaits {
   readonly #connections: number
   readonly #nowMs: () => number
+  readonly #onWaited: (seconds: number) => void
   #running = 0
   /** When the statements began to wait that still do, the oldest first. */
   #waiting: number[] = []
@@ -14,10 +15,20 @@ export class PoolWaits {
   #waitedMs = 0
   #longestMs = 0
 
-  /** @param nowMs monotonic */
-  constructor(connections: number, nowMs: () => number = () => performance.now()) {
+  /** @param options.nowMs monotonic */
+  constructor(
+    connections: number,
+    {
+      nowMs = () => performance.now(),
+      onWaited = () => {},
+    }: {
+      nowMs?: () => number
+      onWaited?: (seconds: number) => void
+    } = {},
+  ) {
     this.#connections = connections
     this.#nowMs = nowMs
+    this.#onWaited = onWaited
   }
 
   begin(): void {
@@ -33,6 +44,7 @@ export class PoolWaits {
     if (this.#next === this.#waiting.length) return
     const waitedMs = this.#nowMs() - this.#waiting[this.#next++]!
     this.#waitedMs += waitedMs
+    this.#onWaited(waitedMs / 1000)
     this.#longestMs = Math.max(this.#longestMs, waitedMs)
     if (this.#next < 1_000 && this.#next < this.#waiting.length) return
     this.#waiting.splice(0, this.#next)
