@@ -294,6 +294,27 @@ const environment = {
     "",
     "Addresses and CIDR ranges from which a worker takes any number of connections, sockets and concurrent requests: load generators, or a proxy that sends no `X-Forwarded-For`. Rate limits hold for them all the same.",
   ),
+  TRACES_URL: setting(
+    url(/^https?:$/, "expected an http:// or https:// URL").optional(),
+    undefined,
+    "Collector of traces (OpenTelemetry: OTLP over HTTP, in JSON), such as `http://127.0.0.1:4318`. Without a path, `/v1/traces` is added. Default: nothing is traced.",
+  ),
+  TRACES_SHARE: setting(
+    z.coerce
+      .number("expected a number from 0 to 1")
+      .min(0, "expected a number from 0 to 1")
+      .max(1, "expected a number from 0 to 1"),
+    0.01,
+    "Share of requests that are traced, from 0 to 1; of one worker at most a hundred a second.",
+  ),
+  TRACES_HEADERS: {
+    ...setting(
+      list(z.string().regex(/^[\w-]+=[\x20-\x7e]+$/, "expected name=value, separated by commas")),
+      [],
+      "Headers of requests to the collector, such as `authorization=Bearer …`.",
+    ),
+    secret: true as const,
+  },
   SMTP_URL: {
     ...setting(
       url(/^smtps?:$/, "expected an smtp:// or smtps:// URL").optional(),
@@ -587,6 +608,12 @@ export interface Config {
   readonly redisUrl?: string
   readonly secretKey?: string
   readonly smtpUrl?: string
+  /** Absent: nothing is traced. */
+  readonly traces?: {
+    readonly url: string
+    readonly share: number
+    readonly headers: Readonly<Record<string, string>>
+  }
   /** Absent: there are no log files. */
   readonly logFolder?: string
   readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent"
@@ -686,6 +713,13 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ...(here.REDIS_URL !== undefined && { redisUrl: here.REDIS_URL }),
     ...(here.SECRET_KEY !== undefined && { secretKey: here.SECRET_KEY }),
     ...(here.SMTP_URL !== undefined && { smtpUrl: here.SMTP_URL }),
+    ...(here.TRACES_URL !== undefined && {
+      traces: Object.freeze({
+        url: collectorOf(here.TRACES_URL),
+        share: here.TRACES_SHARE,
+        headers: Object.freeze(Object.fromEntries(here.TRACES_HEADERS.map(header => splitOnce(header, "=")))),
+      }),
+    }),
     ...(here.LOG_FILES && { logFolder: join(here.DATA_DIR, "logs") }),
     logLevel: here.LOG_LEVEL,
     rateLimits: here.RATE_LIMITS,
@@ -714,6 +748,18 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       Object.fromEntries(Object.entries(rules).map(([key, value]) => [key, freezeList(value)])),
     ) as Policy,
   })
+}
+
+/** A collector's address alone means its usual path. */
+function collectorOf(text: string): string {
+  const url = new URL(text)
+  if (url.pathname === "/") url.pathname = "/v1/traces"
+  return url.href
+}
+
+function splitOnce(text: string, by: string): [string, string] {
+  const at = text.indexOf(by)
+  return [text.slice(0, at), text.slice(at + by.length)]
 }
 
 function filesOf(here: Values<typeof environment>, problems: string[]): Config["files"] {

@@ -18,6 +18,7 @@ import { createLog, type Log } from "./observability/log.ts"
 import { createMetrics } from "./observability/metrics.ts"
 import { signOfLifeEveryMs, type Order, type Report, type StartOrder } from "./process/primary/orders.ts"
 import { systemClock } from "./std/system-clock.ts"
+import { tracesOf } from "./process/traces.ts"
 import { endOnBugs } from "./process/uncaught-errors.ts"
 
 /** `over`: the incarnation was declared dead, or lost its log; the primary starts another in its place. */
@@ -76,12 +77,17 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
   /** Deaths that were told before there was anybody here to hear of them. */
   const deaths: string[] = []
   let counted: ReturnType<typeof answerMetrics> | undefined
+  let finishTraces: (() => Promise<void>) | undefined
   let ending = false
 
   async function start({ self, predecessor, config, port, ...places }: StartOrder): Promise<void> {
     log = createLog({ level: config.logLevel, process: self.role, worker: place }, destination(config, place))
     endOnBugs(log, exitCodes.failed)
-    const metrics = createMetrics(self.role === "web" ? {} : { loopResolutionMs: quietLoopMs })
+    const metrics = createMetrics({
+      ...(self.role !== "web" && { loopResolutionMs: quietLoopMs }),
+      ...tracesOf(config, self),
+    })
+    finishTraces = metrics.finishTraces
     counted = answerMetrics({ registry: metrics.registry, worker: place, role: self.role })
     const captures = config.debugCaptures ? new Captures(join(config.dataDir, "captures"), place) : undefined
     answerDebug({ worker: place, holdings: metrics.holdings, captures })
@@ -111,6 +117,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
     setTimeout(() => process.exit(exitCodes.failed), timeoutMs)
     Promise.resolve(finish())
       .catch((error: unknown) => log?.warn({ err: error }, "shutdown incomplete"))
+      .then(() => finishTraces?.())
       .then(() => counted?.finish())
       .then(
         () => process.exit(code),

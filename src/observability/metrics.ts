@@ -8,6 +8,7 @@ import { observeCollections } from "./garbage-collections.ts"
 import { Holdings } from "./holdings.ts"
 import { LoopDelay } from "./loop-delay.ts"
 import { SlowRequests } from "./slow-requests.ts"
+import { Tracer, type TraceExport, type TraceExportOptions } from "./traces.ts"
 import { declareIn, type Counter, type Histogram } from "./instruments.ts"
 
 export interface MetricsOptions {
@@ -15,6 +16,10 @@ export interface MetricsOptions {
   readonly loopResolutionMs?: number
   /** What looks; Node's own when left out. */
   readonly monitorLoop?: typeof monitorEventLoopDelay
+  /** Where spans of traced requests go, if any are. */
+  readonly traces?: (counted: TraceExportOptions["counted"]) => TraceExport
+  /** The share of requests that are traced. */
+  readonly traceShare?: number
 }
 
 /**
@@ -25,7 +30,12 @@ export interface MetricsOptions {
  * Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
  * Durations are seconds, sizes bytes.
  */
-export function createMetrics({ loopResolutionMs = 100, monitorLoop = monitorEventLoopDelay }: MetricsOptions = {}) {
+export function createMetrics({
+  loopResolutionMs = 100,
+  monitorLoop = monitorEventLoopDelay,
+  traces,
+  traceShare = 0,
+}: MetricsOptions = {}) {
   const registry = new Registry()
   const declare = declareIn(registry)
   // Two periods, each with its own end. Both are begun in one turn, so their looks are due at the same moment and one
@@ -34,6 +44,8 @@ export function createMetrics({ loopResolutionMs = 100, monitorLoop = monitorEve
   const figuresLoop = new LoopDelay(monitorLoop, loopResolutionMs)
   const collections = observeCollections(collectionsMetrics(declare))
 
+  const exported = tracesMetrics(declare)
+  const spans = traces?.(exported)
   const holdings = new Holdings()
   holdings.show("process", processNow)
 
@@ -63,6 +75,10 @@ export function createMetrics({ loopResolutionMs = 100, monitorLoop = monitorEve
     host: hostMetrics(declare),
     /** For who ends its period at other moments than those who scrape. */
     figuresLoop,
+    /** Begins spans; undefined: nothing is traced. */
+    tracer: spans && new Tracer({ spans, share: traceShare }),
+    /** Sends what spans wait. */
+    finishTraces: async () => spans?.stop(),
     /** Releases the observers of the event loop and of garbage collections. */
     close() {
       loop.stop()
@@ -618,6 +634,15 @@ function signInsMetrics(declare: Declare) {
       { most: 24 },
     ),
   }
+}
+
+function tracesMetrics(declare: Declare) {
+  return declare.counters(
+    "starling_traces_spans_total",
+    "Spans of traced requests, by outcome: taken by the collector, or left out because it is away, refuses them, or too many wait",
+    "outcome",
+    ["exported", "dropped"],
+  )
 }
 
 function hostMetrics(declare: Declare) {

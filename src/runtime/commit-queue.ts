@@ -2,6 +2,7 @@ import { fail, unavailable } from "../contract/core/errors.ts"
 import type { Clock } from "../std/clock.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
+import type { TraceParent, Tracer } from "../observability/traces.ts"
 import { isDataError } from "../storage/core/database.ts"
 import { Fenced, type Batch, type OutboxRow } from "../storage/core/lanes.ts"
 import type { Write } from "../storage/core/write.ts"
@@ -19,6 +20,8 @@ export interface Decided {
   /** Named when another worker asked: the answer is kept with what was done. */
   readonly requestId: string | undefined
   readonly reply: unknown
+  /** Of its turn, if that is traced. */
+  readonly trace?: TraceParent | undefined
   /** The reply as the outbox keeps it. */
   readonly keptReply: unknown
   readonly resolve: (reply: unknown) => void
@@ -192,6 +195,7 @@ export class CommitQueue {
       metrics.lanes.batchTurns.observe(turns.length)
       metrics.lanes.commitSeconds.observe((clock.monotonic() - startedAt) / 1000)
       metrics.outbox.written.inc(outbox.length)
+      if (metrics.tracer) noteCommits(metrics.tracer, turns, rows, startedAt)
     }
     this.#committed(batch, rows)
   }
@@ -369,5 +373,17 @@ export class CommitQueue {
     }
     const barriers = batch.filter(isBarrier)
     if (barriers.length > 0) this.#committed(barriers, [])
+  }
+}
+
+/** A span for each traced turn of a batch; what the turn publishes belongs to it. */
+function noteCommits(tracer: Tracer, turns: readonly Decided[], rows: readonly Row[], startedAt: number): void {
+  for (const { trace, shard, items } of turns) {
+    if (trace === undefined) continue
+    const commit = tracer.note("commit", trace, startedAt, { "starling.turns": turns.length })
+    const row = rows.find(one => one.shard === shard)
+    if (!row) continue
+    row.traces ??= new Map()
+    for (const item of items) row.traces.set(item, commit)
   }
 }

@@ -7,6 +7,7 @@ import type { LogHeader } from "../domain/core/log-entry.ts"
 import type { Log } from "../observability/log.ts"
 import { largest } from "../observability/holdings.ts"
 import type { Metrics } from "../observability/metrics.ts"
+import type { Span, TraceParent } from "../observability/traces.ts"
 import type { Write } from "../storage/core/write.ts"
 import { markTell } from "../storage/core/tells.ts"
 import type {
@@ -50,6 +51,10 @@ export interface CommandEnvelope {
   readonly deadlineMs: number
   readonly tell?: SentTell
   readonly suspect?: boolean
+  /** Of the traced request that asks. */
+  readonly trace?: TraceParent | undefined
+  /** Its own span, until it is decided. */
+  readonly span?: Span
 }
 
 /** What the application hands to the runtime. */
@@ -182,7 +187,28 @@ export class Host {
   }
 
   /** Takes a command to its turn. Rejects with a `Failure`, or with `ShardMoved` when the shard is not here. */
-  async perform(envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
+  perform(envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
+    return envelope.trace === undefined
+      ? this.#perform(envelope, onShard)
+      : this.#performTraced(envelope, envelope.trace, onShard)
+  }
+
+  async #performTraced(envelope: CommandEnvelope, trace: TraceParent, onShard?: number): Promise<unknown> {
+    const span = this.#options.metrics.tracer?.begin(`turn ${envelope.actor}.${envelope.command}`, trace)
+    if (!span) return this.#perform(envelope, onShard)
+    let isBug = false
+    try {
+      return await this.#perform({ ...envelope, span }, onShard)
+    } catch (error) {
+      isBug = !(error instanceof Failure)
+      throw error
+    } finally {
+      // One that has decided something has ended with that.
+      span.end(this.#options.clock.monotonic(), {}, isBug)
+    }
+  }
+
+  async #perform(envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
     const { clock, bounds } = this.#options
     let suspect = false
     for (;;) {
@@ -400,6 +426,7 @@ export class Host {
     }
     effects.apply?.(home.state)
     home.applied()
+    envelope.span?.end(this.#options.clock.monotonic(), { "starling.home": home.id })
     return new Promise((resolve, reject) => {
       // Nearly every turn is over with its commit.
       const isOver = effects.after === undefined && stored === publish
@@ -411,6 +438,7 @@ export class Host {
         requestId: envelope.requestId,
         reply: effects.reply,
         keptReply: effects.keptReply ?? effects.reply,
+        trace: envelope.span?.parent,
         resolve: isOver
           ? resolve
           : reply => {

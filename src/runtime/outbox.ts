@@ -336,9 +336,15 @@ export class Outbox implements Publisher {
     this.#touched.clear()
     const saved = this.#saveInterests(shards)
     const byWorker = this.#partsOf(rows)
+    const { tracer } = this.#options.metrics
+    const startedAt = tracer && this.#options.clock.monotonic()
     // Interest stands before the append that relies on it: a next owner must know whom the log belongs to.
     await saved
     await Promise.all([...byWorker].map(([worker, parts]) => this.#append(worker, parts)))
+    if (tracer)
+      for (const { traces } of rows)
+        for (const commit of new Set(traces?.values()))
+          tracer.note("append", commit, startedAt!, { "starling.logs": byWorker.size })
   }
 
   /** The shard has interest to save even if nothing of it is published. */

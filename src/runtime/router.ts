@@ -7,6 +7,7 @@ import type { Clock } from "../std/clock.ts"
 import { SweepWhileAny } from "../std/sweep-while-any.ts"
 import { shardOf } from "../domain/core/snowflake.ts"
 import type { Metrics } from "../observability/metrics.ts"
+import type { TraceParent } from "../observability/traces.ts"
 import type { ActorKind, Ask, AskOptions, Create, Tell } from "./actor.ts"
 import type { ClusterView } from "./cluster-view.ts"
 import type { LogPlaces } from "../cluster/delivery-log.ts"
@@ -19,6 +20,8 @@ interface AskMessage {
   readonly shard: number
   readonly command: string
   readonly input: unknown
+  /** Of the request that it is a part of, if that is traced. */
+  readonly trace?: TraceParent | undefined
 }
 
 export interface RouterOptions {
@@ -58,10 +61,10 @@ const isRefusal = (error: unknown): boolean => error instanceof Failure && error
 
 /** Every ask of a host has the same keys, wherever it came from. */
 const envelopeOf = (
-  { actor, id, command, input }: AskMessage,
+  { actor, id, command, input, trace }: AskMessage,
   requestId: string | undefined,
   deadlineMs: number,
-): CommandEnvelope => ({ actor, id, command, input, requestId, deadlineMs })
+): CommandEnvelope => ({ actor, id, command, input, requestId, deadlineMs, trace })
 
 /**
  * Finds the owner of an actor and asks it: here when it is here, else through the owner's inbox. When the owner has changed
@@ -118,18 +121,22 @@ export class Router {
     this.#sweeper.stop()
   }
 
+  get #trace(): TraceParent | undefined {
+    return this.#options.metrics.tracer?.current
+  }
+
   readonly ask: Ask = (actor, id, { type, ...input }, options) => {
     const shard = shardOf(id)
     const { kind, missing } = actor as ActorKind<unknown, unknown, object>
     if (this.#options.directory.lacks(shard)) return Promise.reject(fail(missing)) as never
-    return this.#perform(shard, { actor: kind, id, shard, command: type, input }, options) as never
+    return this.#perform(shard, { actor: kind, id, shard, command: type, input, trace: this.#trace }, options) as never
   }
 
   readonly create: Create = (actor, { type, ...input }, options) => {
     const shard = this.#options.directory.anyShard()
     return this.#perform(
       shard,
-      { actor: (actor as ActorKind<unknown, unknown, object>).kind, shard, command: type, input },
+      { actor: (actor as ActorKind<unknown, unknown, object>).kind, shard, command: type, input, trace: this.#trace },
       options,
     ) as never
   }

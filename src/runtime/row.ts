@@ -3,6 +3,7 @@ import type { JobRequest, MessageRefs } from "../contract/core/registry.ts"
 import type { Audience } from "../domain/core/audience.ts"
 import type { Control } from "../domain/core/control.ts"
 import type { LogHeader } from "../domain/core/log-entry.ts"
+import type { TraceParent } from "../observability/traces.ts"
 import type { Publication } from "./actor.ts"
 import type { Shard } from "./shard.ts"
 
@@ -45,6 +46,8 @@ export interface Row {
   readonly items: readonly RowItem[]
   /** A former owner may have published it: tells are asked for, not taken as new. */
   readonly again: boolean
+  /** Items of traced turns, with the spans of their commits. */
+  traces?: Map<RowItem, TraceParent>
 }
 
 /** Data that is JSON already is taken as it is. */
@@ -109,15 +112,19 @@ export function readRowBody(body: string): { items: RowItem[]; answers: RowAnswe
 
 /** Header and data of an item as they stand in a delivery log; nothing for items that go elsewhere. */
 export function logFields(
-  row: Pick<Row, "shard" | "number">,
+  row: Pick<Row, "shard" | "number" | "traces">,
   item: RowItem,
 ): [header: string, data: string] | undefined {
   if (item[0] === "e") {
     const [, home, audience, name, except, d, about] = item
     const { shard, number } = row
-    const header: LogHeader = about
-      ? ["e", shard.number, number, home, audience, name, except, about]
-      : ["e", shard.number, number, home, audience, name, except]
+    const trace = row.traces?.get(item)
+    const header: LogHeader =
+      trace !== undefined
+        ? ["e", shard.number, number, home, audience, name, except, about ?? null, trace]
+        : about
+          ? ["e", shard.number, number, home, audience, name, except, about]
+          : ["e", shard.number, number, home, audience, name, except]
     return [JSON.stringify(header), d.text]
   }
   if (item[0] === "c") {

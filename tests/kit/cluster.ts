@@ -18,6 +18,8 @@ import { startJobWorker, type JobWorker } from "../../src/process/job-worker.ts"
 import { createLog, type Log } from "../../src/observability/log.ts"
 import { createMetrics, type Metrics } from "../../src/observability/metrics.ts"
 import type { Sql } from "../../src/storage/core/database.ts"
+import type { Member } from "../../src/cluster/members.ts"
+import { tracesOf } from "../../src/process/traces.ts"
 import { startWebWorker, type WebWorker } from "../../src/process/web-worker.ts"
 import { noteBreaches } from "./conformance.ts"
 import { cloneDatabase, type TestDatabase } from "./database.ts"
@@ -131,17 +133,19 @@ export class Cluster {
     ...services
   }: BootOptions): Promise<Worker> {
     const slot = this.#slots++
-    const metrics = createMetrics()
+    const self: Member = { id: `w${slot}-${randomBytes(4).toString("hex")}`, role: "web", host: "test", slot }
+    const read = readConfig({
+      RATE_LIMITS: limited ? "on" : "off",
+      UNLIMITED_ADDRESSES: "127.0.0.0/8",
+      DATA_DIR: this.dataDir,
+      ...cheapHashes,
+      ...config,
+    })
+    const metrics = createMetrics(tracesOf(read, self))
     let over: string | undefined
     const web = await startWebWorker({
-      self: { id: `w${slot}-${randomBytes(4).toString("hex")}`, role: "web", host: "test", slot },
-      config: readConfig({
-        RATE_LIMITS: limited ? "on" : "off",
-        UNLIMITED_ADDRESSES: "127.0.0.0/8",
-        DATA_DIR: this.dataDir,
-        ...cheapHashes,
-        ...config,
-      }),
+      self,
+      config: read,
       topology: topologyWith(topology, { mortal, limited }),
       databaseUrl: services.databaseUrl ?? this.databaseUrl,
       redisUrl: services.redisUrl ?? this.redisUrl,
@@ -162,7 +166,10 @@ export class Cluster {
     let ending: Promise<void> | undefined
     const end = (how: () => Promise<void>) => {
       if (!ending) this.workers.splice(this.workers.indexOf(worker), 1)
-      return (ending ??= how().finally(() => metrics.close()))
+      return (ending ??= how().finally(async () => {
+        await metrics.finishTraces()
+        metrics.close()
+      }))
     }
     const worker: Worker = {
       ...web,

@@ -6,7 +6,8 @@ import { epochMs } from "./snowflake.ts"
 /**
  * What stands beside each piece of data in a delivery log, as a JSON array to keep it short.
  *   e  an event: shard, number, home, audience, event name, who does not get it (users, or sessions
- *      of one user), and the messages that it is about, if any. Its data is `d`, ready to send.
+ *      of one user), the messages that it is about, if any, and the span of its commit, if that is
+ *      traced. Its data is `d`, ready to send.
  *   x  an ephemeral event: the same without a number c  a control entry: shard, number, home,
  *   audience, type. Its data is a `Control` of that type. g  a gap: events of this shard are
  *   missing before this point m  a join marker: the log whose pieces are mapped in here, after
@@ -21,7 +22,8 @@ export type LogHeader =
       audience: Audience,
       name: string,
       except: readonly string[],
-      about?: MessageRefs,
+      about?: MessageRefs | null,
+      trace?: string,
     ]
   | readonly ["x", shard: number, number: 0, home: string, audience: Audience, name: string, except: readonly string[]]
   | readonly ["c", shard: number, number: number, home: string, audience: Audience, type: Control["type"]]

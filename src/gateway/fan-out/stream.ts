@@ -164,8 +164,12 @@ export class Stream {
   #act(item: LogItem): void {
     const { header } = item
     if (header[0] === "e" || header[0] === "x") {
+      const trace = header[0] === "e" ? header[8] : undefined
+      const startedAt = trace === undefined ? 0 : this.#options.clock.monotonic()
       this.#options.subscriptions.publish(item, header)
       if (header[5] === "MESSAGE_CREATE" && header[0] === "e") this.#delivered(header[7])
+      if (trace !== undefined)
+        this.#options.metrics.tracer?.note("publish", trace, startedAt, { "starling.event": header[5] })
     } else if (header[0] === "c") {
       const user = userOf(header)
       if (header[5] === "sessionEnded") {
@@ -178,7 +182,7 @@ export class Stream {
   }
 
   /** A new message's id says when its turn was. */
-  #delivered(about: MessageRefs | undefined): void {
+  #delivered(about: MessageRefs | null | undefined): void {
     const message = about?.[1]
     if (message === undefined) return
     const { clock, metrics } = this.#options

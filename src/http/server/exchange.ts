@@ -2,6 +2,7 @@ import { STATUS_CODES } from "node:http"
 import type { HttpRequest, HttpResponse } from "uWebSockets.js"
 import { withForwarded, type Address } from "../../domain/core/client-address.ts"
 import type { RouteMetrics } from "../../observability/metrics.ts"
+import type { Span } from "../../observability/traces.ts"
 import type { TurnBudget } from "../../std/turn-budget.ts"
 import { wireText } from "../../std/wire-text.ts"
 import type { Client, Clients } from "./clients.ts"
@@ -80,6 +81,9 @@ export class Exchange {
   /** uWebSockets.js takes such a request for one without a body. */
   isUnknownCoding = false
   origin: string | undefined
+  traceparent: string | undefined
+  /** Of its own, if it is traced. */
+  span: Span | undefined
   forwardedFor: string | undefined
   /** Others name the client in these headers; all lines of each. */
   realIp: string | undefined
@@ -391,6 +395,7 @@ export class Exchange {
     this.#sent?.()
     this.#surroundings.finished(this)
     this.metrics.observe(status, this.elapsedMs / 1000)
+    this.span?.end(performance.now(), { "http.response.status_code": status }, status >= 500)
   }
 
   #readHeader(name: string, value: string): void {
@@ -398,6 +403,9 @@ export class Exchange {
       case "authorization":
         if (this.authorization !== undefined) this.repeatedAuthorization = true
         this.authorization = value
+        break
+      case "traceparent":
+        this.traceparent = value
         break
       case "content-length":
         if (this.contentLength !== undefined) this.repeatedContentLength = true

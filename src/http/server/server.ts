@@ -36,7 +36,7 @@ export interface HttpServerOptions {
   readonly limits: HttpLimits
   readonly corsAllowedOrigins: readonly string[]
   readonly log: Log
-  readonly metrics: Pick<Metrics, "http">
+  readonly metrics: Pick<Metrics, "http" | "tracer">
   /** Where it is kept how long answers took. */
   readonly timings: { of(endpoint: Endpoint): RouteMetrics }
   /** Unix milliseconds. */
@@ -171,7 +171,10 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
       const held = prepared.isHeld ? rules.hold?.() : undefined
       if (held) await held
       if (exchange.over) return
-      const answered = prepared.isRecorded ? area.answer(prepared, call) : prepared.handler(call)
+      const handle = () => (prepared.isRecorded ? area.answer(prepared, call) : prepared.handler(call))
+      const span = metrics.tracer?.request(`${route.method} ${route.path}`, exchange.traceparent, exchange.startedAt)
+      exchange.span = span
+      const answered = span ? metrics.tracer!.run(span, handle) : handle()
       const sent = sendReply(replies, route, exchange, answered instanceof Promise ? await answered : answered)
       if (sent) await sent
     } catch (error) {
