@@ -75,7 +75,7 @@ export const runbookSections = (): string[] =>
       `## ${alert.name}`,
       `**${alert.summary}.** When: ${words[alert.severity]}.`,
       alert.meaning,
-      `    ${alert.expr}`,
+      `\`\`\`text\n${alert.expr}\n\`\`\``,
       alert.forMinutes > 0 ? `for ${alert.forMinutes} minutes.` : "as soon as it is seen.",
       alert.steps.map((step, i) => `${i + 1}. ${step}`).join("\n"),
     ].join("\n\n"),

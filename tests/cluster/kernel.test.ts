@@ -7,7 +7,9 @@ import { wantedPlace } from "../../src/domain/core/placement.ts"
 import { shardOf } from "../../src/domain/core/snowflake.ts"
 import { defineWrite } from "../../src/storage/core/write.ts"
 import { cloneDatabase, type TestDatabase } from "../kit/database.ts"
+import { gauge } from "../kit/cluster.ts"
 import { bootKernel, shared, type Kernel } from "../kit/kernel.ts"
+import { plantedId } from "../kit/seeds.ts"
 import { until } from "../kit/until.ts"
 
 interface CounterRow {
@@ -117,6 +119,15 @@ test("a counter counts, asked through any worker, and what it answers is committ
   expect(await add(west, id, 3)).toBe(5)
   expect(await loadCounter(id)).toEqual({ id, count: 5 })
   await expect(add(west, "1", 1)).rejects.toMatchObject({ code: "not_found" })
+})
+
+test("what another worker refuses is counted as a refusal of its", async () => {
+  const [east, west] = workers as [Kernel, Kernel]
+  const refused = () => gauge(west, "starling_bus_asks_total", "refused")
+  const before = await refused()
+  const nobody = plantedId(shardOf(await counterOf(east)))
+  await expect(add(west, nobody, 1)).rejects.toMatchObject({ code: "not_found" })
+  expect(await refused()).toBe(before + 1)
 })
 
 test("asked at once by both workers, it counts every command once", async () => {

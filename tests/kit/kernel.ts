@@ -7,7 +7,7 @@ import { joinCluster, type Cluster } from "../../src/runtime/join-cluster.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
 import { connector } from "../../src/cluster/redis.ts"
 import { silentLog } from "../../src/observability/log.ts"
-import { createMetrics } from "../../src/observability/metrics.ts"
+import { createMetrics, type Metrics } from "../../src/observability/metrics.ts"
 import { openStorage } from "../../src/storage/storage.ts"
 import { systemClock as clock } from "../../src/std/system-clock.ts"
 import type { TestDatabase } from "./database.ts"
@@ -17,6 +17,7 @@ import { until } from "./until.ts"
 export interface Kernel extends Omit<Cluster, "stop" | "start">, Pick<ShardHost, "leave" | "stop"> {
   readonly id: string
   readonly slot: number
+  readonly metrics: Metrics
 }
 
 let slots = 0
@@ -63,6 +64,7 @@ export async function bootKernel(database: TestDatabase, actors: readonly Hosted
     ...cluster,
     id,
     slot,
+    metrics,
     leave: () => host.leave(),
     async stop() {
       await host.stop()

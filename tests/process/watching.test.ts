@@ -82,6 +82,26 @@ test("what alerts and dashboards ask for is what a server shows", { timeout: 120
     { timeoutMs: 60_000, everyMs: 250 },
   )
 
+  const figures = await program.metrics()
+  for (const counted of [
+    "starling_gateway_delivery_seconds_count",
+    "starling_gateway_round_trip_seconds_count",
+    'starling_sign_ins_total{way="password",outcome="wrong"}',
+    'starling_sign_ins_total{way="password",outcome="done"}',
+    'starling_postgres_statements_total{group="users"}',
+    'starling_postgres_statement_seconds_total{group="users"}',
+    'starling_redis_writes_total{purpose="log"}',
+    'starling_redis_round_trip_seconds_count{purpose="admission"}',
+    'starling_redis_round_trip_seconds_count{purpose="log"}',
+    'starling_gc_duration_seconds_count{kind="minor"}',
+    'starling_data_free_bytes{worker="primary"}',
+    'starling_data_size_bytes{worker="primary"}',
+    'starling_process_open_descriptors{worker="web-0"}',
+    'starling_process_descriptor_limit{worker="web-0"}',
+  ])
+    expect(figures.get(counted) ?? 0, counted).toBeGreaterThan(0)
+  expect(figures.get('starling_jobs_oldest_waiting_seconds{queue="jobs",worker="job-0"}')).toBeGreaterThanOrEqual(0)
+
   const scrape = await (await fetch(program.metricsUrl)).text()
   const declared = new Map(allMetrics().map(metric => [metric.name, metric]))
   const shown = new Set([...scrape.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!))
