@@ -415,7 +415,7 @@ function runbookPage(): string {
   return page(
     "# Runbook",
     generated("`scripts/watching/alerts.ts`"),
-    "One section for each alert of `deploy/prometheus/rules.yml`. Load that file in Prometheus (`rule_files`), with the servers scraped under `job: starling`, and have Alertmanager send what has `severity: page` to whoever is on call. Dashboards for Grafana are in `deploy/grafana`. [Metrics](metrics.md) explains every metric.",
+    "One section for each alert of `deploy/prometheus/rules.yml`. Load that file in Prometheus (`rule_files`), with the servers scraped under `job: starling`, and have Alertmanager send what has `severity: page` to the person on call. Dashboards for Grafana are in `deploy/grafana`. [Metrics](metrics.md) explains every metric.",
     ...runbookSections(),
   )
 }

@@ -1,7 +1,7 @@
 /**
  * What one process holds, for an operator who looks: numbers beside their bounds, and the few
- * largest of many. Looking costs something, holding nothing. Whoever holds something shows it under
- * a name; no text of users, no name and no address is in it.
+ * largest of many. Looking costs something, holding nothing. What holds something shows it under a
+ * name; no text of users, no name and no address is in it.
  */
 export class Holdings {
   readonly #shown = new Map<string, () => unknown>()

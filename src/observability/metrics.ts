@@ -51,7 +51,7 @@ export function createMetrics({
 
   const metrics = {
     registry,
-    /** What is too much for series: shown to whoever asks. */
+    /** What is too much for series: shown on request. */
     holdings,
     http: httpMetrics(declare, holdings),
     gateway: gatewayMetrics(declare),

@@ -235,7 +235,7 @@ export class TraceExport implements Spans {
     }
   }
 
-  /** `again`: the collector was away, or asks for patience. */
+  /** `again`: the collector was away, or wants it later. */
   async #send(batch: readonly EndedSpan[]): Promise<"taken" | "refused" | "again"> {
     const { url, headers, resource } = this.#options
     try {

@@ -139,8 +139,8 @@ async function dataFolder({ dataDir }: Config): Promise<Finding[]> {
   const { free_bytes: free, percent } = await diskOf(dataDir)
   if (free === null || percent === null) return [ok(check, `${dataDir} can be written`)]
   const found = `${gigabytes(free)} free, ${percent} % used`
-  if (free < 512e6) return [fault(check, found, "make room: a full disk ends commits, uploads and logs")]
-  return [percent > 90 ? warn(check, found, "make room soon") : ok(check, found)]
+  if (free < 512e6) return [fault(check, found, "free some space: a full disk ends commits, uploads and logs")]
+  return [percent > 90 ? warn(check, found, "free some space soon") : ok(check, found)]
 }
 
 /** What one service says of itself, and what its clock says. */
@@ -242,9 +242,9 @@ function postgresFindings(facts: DatabaseFacts, config: Config, topology: Cluste
         ),
   )
   const needed = connectionBudget(config, topology)
-  const room = facts.maxConnections - facts.reservedConnections
-  const free = room - facts.othersConnections
-  const found = `${room} for ordinary users, ${facts.othersConnections} taken by others; a host needs up to ${needed}`
+  const capacity = facts.maxConnections - facts.reservedConnections
+  const free = capacity - facts.othersConnections
+  const found = `${capacity} for ordinary users, ${facts.othersConnections} taken by others; a host needs up to ${needed}`
   findings.push(
     needed > free
       ? fault("connections", found, `raise max_connections to ${facts.maxConnections + needed - free} or more`)
@@ -252,7 +252,7 @@ function postgresFindings(facts: DatabaseFacts, config: Config, topology: Cluste
         ? warn(
             "connections",
             found,
-            "there is no room for a second host, nor for the former processes in a rolling restart",
+            "there are not enough for a second host, nor for the former processes in a rolling restart",
           )
         : ok("connections", found),
   )
