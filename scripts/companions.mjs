@@ -34,7 +34,7 @@ const programs = {
   openssl: "openssl",
 }
 /** Debian starts them as services where it runs any, which is nothing for a test to do to a machine. */
-const services = { nginx: "nginx", haproxy: "haproxy", caddy: "caddy" }
+const services = { nginx: "nginx", haproxy: "haproxy", caddy: "caddy", prometheus: "prometheus" }
 const hasServices = existsSync("/run/systemd/system")
 
 /** In one go: each installation takes a while of its own. Later ones find them there. */

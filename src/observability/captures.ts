@@ -1,5 +1,5 @@
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises"
-import { Session, type Profiler } from "node:inspector/promises"
+import { Session } from "node:inspector/promises"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { writeHeapSnapshot } from "node:v8"
@@ -45,7 +45,7 @@ export class Captures {
       await session.post("Profiler.enable")
       await session.post("Profiler.start")
       await sleep(Math.min(maxProfileSeconds, seconds) * 1000)
-      const { profile } = (await session.post("Profiler.stop")) as { profile: Profiler.Profile }
+      const { profile } = await session.post("Profiler.stop")
       await writeFile(path, JSON.stringify(profile), { mode: 0o600 })
       return path
     } finally {

@@ -87,6 +87,17 @@ const slack = 250
 /** The most that one step of the search index takes, and holds shards of it. */
 const stepTimeoutMs = 20_000
 
+/** How statements are counted. */
+function observers(metrics: StorageOptions["metrics"], readConnections: number) {
+  const waits = new PoolWaits(readConnections, { onWaited: seconds => metrics?.pools.waitSeconds.observe(seconds) })
+  const observe = (group: string): Observe =>
+    metrics ? observing(metrics, { pool: "read", isFailure: () => true, waits, group }) : query => query
+  const observeLane: Observe = metrics
+    ? observing(metrics, { pool: "lane", isFailure: error => !(error instanceof Fenced) })
+    : query => query
+  return { waits, observe, observeLane }
+}
+
 /** Everything kept in PostgreSQL: one pool of plain statements, and lanes for what turns write. */
 export function openStorage(options: StorageOptions) {
   const { readConnections, metrics, ...rest } = options
@@ -105,12 +116,7 @@ export function openStorage(options: StorageOptions) {
     name: `${pool.name} search`,
     settings: searchSettings,
   })
-  const waits = new PoolWaits(readConnections, { onWaited: seconds => metrics?.pools.waitSeconds.observe(seconds) })
-  const observe = (group: string): Observe =>
-    metrics ? observing(metrics, { pool: "read", isFailure: () => true, waits, group }) : query => query
-  const observeLane: Observe = metrics
-    ? observing(metrics, { pool: "lane", isFailure: error => !(error instanceof Fenced) })
-    : query => query
+  const { waits, observe, observeLane } = observers(metrics, readConnections)
   const asked = <Group extends object>(name: string, group: Group) =>
     bounded(group, options.statementTimeoutMs, observe(name))
   return {

@@ -67,7 +67,7 @@ test(
     packed.pause()
     await flood("both have fallen behind", async () => (await fallen(worker)) >= 2)
     const { slow_sockets } = worker.metrics.holdings.look()["gateway"] as { slow_sockets: Record<string, unknown>[] }
-    expect(slow_sockets.map(({ encoding }) => encoding).toSorted()).toEqual(["json", "msgpack"])
+    expect(new Set(slow_sockets.map(({ encoding }) => encoding))).toEqual(new Set(["json", "msgpack"]))
     expect(slow_sockets[0]!["buffered_bytes"]).toBeGreaterThan(64 * 1024)
     // Nobody else is held up by them.
     const all = await history()

@@ -166,10 +166,11 @@ export class Cluster {
     let ending: Promise<void> | undefined
     const end = (how: () => Promise<void>) => {
       if (!ending) this.workers.splice(this.workers.indexOf(worker), 1)
-      return (ending ??= how().finally(async () => {
+      const finish = async () => {
+        await how()
         await metrics.finishTraces()
-        metrics.close()
-      }))
+      }
+      return (ending ??= finish().finally(() => metrics.close()))
     }
     const worker: Worker = {
       ...web,

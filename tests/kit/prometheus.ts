@@ -5,24 +5,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import type { TestContext } from "vitest"
-// @ts-expect-error: plain JavaScript, as it runs before anything is installed
-import * as prepare from "../../scripts/prepare.mjs"
 import { freePort, spawnServer } from "../../src/std/child-server.ts"
+import { requirePrograms } from "./companions.ts"
 import { until } from "./until.ts"
 
-const { installPackages, isOnPath } = prepare as {
-  installPackages(names: string[], isThere: () => boolean): Promise<boolean>
-  isOnPath(name: string): boolean
-}
-const isThere = () => isOnPath("prometheus") && isOnPath("promtool")
-
-/** Where every change is checked it may not be left out unnoticed. */
-export async function requirePrometheus(skip: TestContext["skip"]): Promise<void> {
-  if (isThere() || (await installPackages(["prometheus"], isThere))) return
-  const reason = "there is no prometheus with promtool on this machine, and it could not be installed"
-  if (process.env["CI"]) throw new Error(reason)
-  skip(reason)
-}
+/** Debian's package brings both. */
+export const requirePrometheus = (skip: TestContext["skip"]): Promise<void> =>
+  requirePrograms(skip, "prometheus", "promtool")
 
 /** What promtool says. It throws when that is a complaint. */
 export async function promtool(...args: string[]): Promise<string> {
