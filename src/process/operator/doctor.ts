@@ -9,6 +9,7 @@ import { runningPostgres } from "../../storage/core/embedded.ts"
 import { connectionsOf } from "../../storage/storage.ts"
 import { within } from "../../std/deadline.ts"
 import { diskOf } from "../figures.ts"
+import { loadTransport } from "../transport.ts"
 
 export interface Finding {
   readonly check: string
@@ -95,7 +96,7 @@ function cLibrary(): Finding {
 
 async function transport(): Promise<Finding> {
   try {
-    await import("uWebSockets.js")
+    await loadTransport()
     return ok("uWebSockets.js", "loads")
   } catch (error) {
     return fault("uWebSockets.js", (error as Error).message.split("\n")[0]!, "run npm ci again, with this Node")
