@@ -209,6 +209,25 @@ test("what a client sends all the time asks nobody", async () => {
   expect(await costsOf(alone, typing)).toEqual({})
 })
 
+test("a worker with nothing to do asks Redis nine times a second and PostgreSQL four times, and nobody more often", async () => {
+  const { cluster, asked } = await open(1)
+  await cluster.settle()
+  asked.take()
+  const startedAt = performance.now()
+  const all: string[] = []
+  await until("it has shown itself six times", () => {
+    all.push(...asked.take())
+    return all.filter(what => what === "redis hset").length >= 6
+  })
+  // What is due at one moment may be asked at both ends.
+  const seconds = (performance.now() - startedAt) / 1_000 + 1
+  const count = (kind: string) => all.filter(what => what.startsWith(kind)).length
+  // Twice that it is there and who else is, once for its log and for what is noted of PostgreSQL, and its inbox.
+  expect(count("redis")).toBeLessThanOrEqual(9 * seconds)
+  // Twice what operators say, once whether it has what it had, and now and then who owns what.
+  expect(count("sql")).toBeLessThanOrEqual(4 * seconds)
+})
+
 test("a session that begins is counted and recorded; one that goes on where it was is counted only", async () => {
   const [worker] = alone.workers
   const { ada } = await sharedServer(alone.cluster)
