@@ -164,28 +164,14 @@ function needed(permission: Needed | undefined): string {
   return permission === "member" ? "any member" : permission.map(code).join(" or ")
 }
 
-/** Rules of a route beside, or in place of, what it names. */
-const ownRules: Partial<Record<keyof typeof routes, string>> = {
-  createServer: "any signed-in user, up to the limit of their tier",
-  getInvite: "any signed-in user",
-  joinByInvite: "any signed-in user who is not banned",
-  joinServer: "any signed-in user who is not banned, if the server is public",
-  deleteInvite: "its creator, or a member with `invites.manage` or `server.manage`",
-  editMessage: "its author, with `messages.send`",
-  deleteMessage: "its author, or `messages.manage`",
-  leaveServer: "any member but the owner",
-  editMember:
-    "any member for their own nickname; `members.manage_nicknames` for the nickname of others; `members.kick` for time-outs",
-}
-
 function permissionsPage(): string {
   const ofServers = Object.entries<Route>(routes).filter(
-    ([name, { permission }]) => permission !== undefined || name in ownRules,
+    ([, { permission, openTo }]) => permission !== undefined || openTo !== undefined,
   )
   const path = ({ method, path }: Route) => code(`${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`)
   const routesOf = (name: Permission) =>
-    ofServers.flatMap(([routeName, route]) => {
-      const says = ownRules[routeName as keyof typeof routes] ?? needed(route.permission)
+    ofServers.flatMap(([, route]) => {
+      const says = route.openTo ?? needed(route.permission)
       return says.includes(code(name)) ? [path(route)] : []
     })
   return page(
@@ -224,11 +210,7 @@ function permissionsPage(): string {
     "These are the requirements in the server; `/openapi.json` has the others. Routes of a channel also require `channels.view`.",
     table(
       ["Route", "Name", "Open to"],
-      ofServers.map(([name, route]) => [
-        path(route),
-        code(name),
-        ownRules[name as keyof typeof routes] ?? needed(route.permission),
-      ]),
+      ofServers.map(([name, route]) => [path(route), code(name), route.openTo ?? needed(route.permission)]),
     ),
   )
 }

@@ -3,6 +3,7 @@ import { Ajv } from "ajv"
 import addFormats from "ajv-formats"
 import { expect, test } from "vitest"
 import { asyncapiDocument, type AsyncApiMessage } from "./asyncapi.ts"
+import { unknownText } from "./examples.ts"
 import { clientFrames, events, serverFrames } from "../contract/contract.ts"
 import { closeCodes, opcodes, unusedCloseCodes, type OpName } from "../contract/core/gateway-codes.ts"
 import { allIntents, defaultIntents, intents } from "../contract/core/intents.ts"
@@ -114,5 +115,8 @@ const schemaOf = (key: string) => {
 
 test.each(messages)("the example of %s is one", (key, { examples }: AsyncApiMessage) => {
   const { d } = examples[0]!.payload as { d?: unknown }
+  expect(JSON.stringify(d) ?? "", "say what the field holds, in src/contract/core/examples.ts").not.toContain(
+    `"${unknownText}"`,
+  )
   expect(schemaOf(key).safeParse(d)).toMatchObject({ success: true })
 })

@@ -1,3 +1,4 @@
+import { byName, bySchema, sample } from "../contract/core/examples.ts"
 import type { Json } from "./json-schema.ts"
 
 /**
@@ -26,31 +27,47 @@ interface Schema {
   maxLength?: number
 }
 
-const session = "b7c1f0e29d4a4c6f8e3512ab90cd47ef"
-const token = "41771983423143938.Zm9yIHJlYWRlcnMgb25seTogbm8gcmVhbCBzZWNyZXQ"
-
-const id = "41771983423143937"
-const otherId = "41771983423143939"
 /** A place in a log, as large as they are. */
 export const exampleSequence = 373_000_000_000_123
 
 /** Whole `d`s where a client sends less than it may, or where fields belong together. */
 const chosen: Record<string, unknown> = {
   "client.HEARTBEAT": exampleSequence,
-  "client.IDENTIFY": { token, intents: 32_509, properties: { os: "linux", browser: "example", device: "" } },
-  "client.RESUME": { token, session_id: session, seq: exampleSequence },
-  "client.REQUEST_GUILD_MEMBERS": { guild_id: id, query: "ad", limit: 10, nonce: "1f9c0b" },
+  "client.IDENTIFY": {
+    token: sample.token,
+    intents: 32_509,
+    properties: { os: "linux", browser: "example", device: "" },
+  },
+  "client.RESUME": { token: sample.token, session_id: sample.session, seq: exampleSequence },
+  "client.REQUEST_GUILD_MEMBERS": { guild_id: sample.server, query: "ad", limit: 10, nonce: "1f9c0b" },
   "client.VOICE_DISCONNECT": null,
-  "client.VOICE_SDP_OFFER": { channel_id: id, sdp: "v=0\r\n…", type: "offer", target_user_id: otherId },
-  "client.VOICE_SDP_ANSWER": { channel_id: id, sdp: "v=0\r\n…", type: "answer", target_user_id: otherId },
+  "client.VOICE_SDP_OFFER": {
+    channel_id: sample.channel,
+    sdp: "v=0\r\n…",
+    type: "offer",
+    target_user_id: sample.other,
+  },
+  "client.VOICE_SDP_ANSWER": {
+    channel_id: sample.channel,
+    sdp: "v=0\r\n…",
+    type: "answer",
+    target_user_id: sample.other,
+  },
   "client.VOICE_ICE_CANDIDATE": {
-    channel_id: id,
+    channel_id: sample.channel,
     candidate: "candidate:1 1 udp 2122260223 192.0.2.1 54321 typ host",
     sdp_mid: "0",
     sdp_mline_index: 0,
-    target_user_id: otherId,
+    target_user_id: sample.other,
   },
-  "client.VOICE_SPEAKING": { channel_id: id, speaking: true },
+  "client.VOICE_SPEAKING": { channel_id: sample.channel, speaking: true },
+  "server.VOICE_SDP_OFFER": {
+    channel_id: sample.channel,
+    user_id: sample.other,
+    sdp: "v=0\r\n…",
+    type: "offer",
+    session_id: sample.session,
+  },
   "server.HELLO": { heartbeat_interval: 45_000 },
   "server.SERVER_STATUS": {
     state: "maintenance",
@@ -58,102 +75,99 @@ const chosen: Record<string, unknown> = {
     estimated_downtime_seconds: 600,
     closing_in_seconds: 2,
   },
-  "event.SECURITY_LOGOUT": { user_id: id, message: "Security logout" },
+  "event.SECURITY_LOGOUT": { user_id: sample.user, message: "Security logout" },
 }
 
-/** What fields of these names hold where their type is text. */
-const texts: Record<string, string> = {
-  username: "ada",
-  author_username: "ada",
-  nickname: "Ada",
-  nick: "Ada",
-  name: "general",
-  content: "Hello!",
-  message: "Hello!",
-  topic: "Anything goes",
-  nonce: "1f9c0b",
-  custom_status: "Away for tea",
-  custom_emoji: "☕",
-  thumbhash: "3OcRJYB4d3h/iIeHeEh3eIhw+j3A",
-  waveform: "AFr/Aw==",
-  color: "#5865F2",
-  code: "aB3dE5fG",
-  invite_code: "aB3dE5fG",
-  query: "ad",
-  session_id: session,
-  token,
-  resume_gateway_url: "wss://chat.example/gateway",
-  endpoint: "https://media.example/?roomId=voice_41771983423143937",
-  url: "https://chat.example/files/41771983423143937",
-  author_avatar_url: "/api/v1/avatars/41771983423143937",
-  avatar_url: "/api/v1/avatars/41771983423143937",
-  urls: "stun:stun.example:3478",
-  emoji: "👍",
-  candidate: "candidate:1 1 udp 2122260223 192.0.2.1 54321 typ host",
-  sdp: "v=0\r\n",
-  sdp_mid: "0",
-  sdpMid: "0",
-  quality_level: "good",
-  badges: "early",
-  author_badges: "early",
-  roles: "41771983423143937",
-}
-const numbers: Record<string, number> = {
-  heartbeat_interval: 45_000,
-  bitrate: 64_000,
-  target_bitrate: 64_000,
-  member_count: 3,
-  chunk_count: 1,
-  closing_in_seconds: 2,
-  estimated_downtime_seconds: 60,
-}
 const seconds = 1_767_225_600
 
-function resolved(schema: Schema, schemas: Record<string, Json>): Schema {
-  if (schema.$ref === undefined) return schema
-  return resolved(schemas[schema.$ref.split("/").at(-1)!] as Schema, schemas)
+const nameOf = ({ $ref }: Schema) => $ref?.split("/").at(-1)
+
+/** The schema itself, and the name that it has in the document, if any. */
+function resolved(schema: Schema, schemas: Record<string, Json>): { schema: Schema; name: string | undefined } {
+  const name = nameOf(schema)
+  if (name === undefined) return { schema, name }
+  const { schema: inner, name: innermost = name } = resolved(schemas[name] as Schema, schemas)
+  return { schema: inner, name: innermost }
 }
 
-function numberFor(name: string, { minimum, exclusiveMinimum, type }: Schema): number {
-  const known = numbers[name]
-  if (known !== undefined) return known
-  if (name.endsWith("_at")) return seconds
+/** Where a value stands: in the field of that name, of the schema of that name. */
+interface Place {
+  readonly field: string
+  readonly within?: string | undefined
+  readonly depth: number
+}
+
+function known({ field, within = "" }: Place): unknown {
+  const ofSchema = bySchema[within] ?? {}
+  return field in ofSchema ? ofSchema[field] : byName[field]
+}
+
+const mayBeNull = ({ type, anyOf = [] }: Schema): boolean =>
+  [type].flat().includes("null") || anyOf.some(one => one.type === "null")
+
+/** What is known of a field, if its schema takes it whatever it is otherwise made of. */
+function wholeOf(value: unknown, schema: Schema): unknown {
+  if (value === null) return mayBeNull(schema) ? null : undefined
+  if (schema.enum !== undefined) return schema.enum.find(one => one === value)
+  const type = Array.isArray(value) ? "array" : typeof value
+  const isComposed = type === "array" || type === "object" || type === "boolean"
+  return isComposed && [schema, ...(schema.anyOf ?? [])].some(one => [one.type].flat().includes(type))
+    ? value
+    : undefined
+}
+
+function numberFor(place: Place, { minimum, exclusiveMinimum, type }: Schema): number {
+  const value = known(place)
+  if (typeof value === "number") return value
+  if (place.field.endsWith("_at") || place.field.endsWith("_until")) return seconds
   return minimum ?? (exclusiveMinimum === undefined ? 0 : exclusiveMinimum + (type === "integer" ? 1 : 0.5))
 }
 
-function textFor(name: string, { minLength = 0, maxLength = Infinity }: Schema): string {
-  return (texts[name] ?? "text").slice(0, maxLength).padEnd(minLength, "x")
+/** In the place of text that nobody has given an example of; a test finds it. */
+export const unknownText = "…"
+
+function textFor(place: Place, { minLength = 0, maxLength = Infinity }: Schema): string {
+  const value = known(place)
+  return (typeof value === "string" ? value : unknownText).slice(0, maxLength).padEnd(minLength, "x")
 }
 
 /** A value that the schema takes: the first alternative, one item per array, every field. */
-function valueFor(name: string, given: Schema, schemas: Record<string, Json>, depth: number): unknown {
-  const schema = resolved(given, schemas)
+function valueFor(place: Place, given: Schema, schemas: Record<string, Json>): unknown {
+  const { schema, name } = resolved(given, schemas)
+  const whole = wholeOf(known(place), schema)
+  if (whole !== undefined) return whole
+  // Ids are of one type; what they are of, their field says.
+  if (name === "Snowflake" && typeof known(place) === "string") return known(place)
   if (schema.const !== undefined) return schema.const
   if (schema.examples !== undefined) return schema.examples[0]
   if (schema.default !== undefined) return schema.default
   if (schema.enum !== undefined) return schema.enum[0]
   const alternatives = schema.anyOf ?? schema.oneOf
-  if (alternatives !== undefined) return valueFor(name, alternatives[0]!, schemas, depth)
+  if (alternatives !== undefined) return valueFor(place, alternatives[0]!, schemas)
   if (schema.allOf !== undefined)
-    return Object.assign({}, ...schema.allOf.map(one => valueFor(name, one, schemas, depth))) as unknown
+    return Object.assign({}, ...schema.allOf.map(one => valueFor(place, one, schemas))) as unknown
+  const below = { field: place.field, within: name ?? place.within, depth: place.depth + 1 }
   switch ([schema.type].flat()[0]) {
     case "object":
       return Object.fromEntries(
-        Object.entries(schema.properties ?? {}).map(([key, one]) => [key, valueFor(key, one, schemas, depth + 1)]),
+        Object.entries(schema.properties ?? {}).map(([field, one]) => [
+          field,
+          valueFor({ ...below, within: name, field }, one, schemas),
+        ]),
       )
     case "array": {
       const { items, prefixItems } = schema
-      if (prefixItems !== undefined) return prefixItems.map(one => valueFor(name, one, schemas, depth + 1))
+      if (prefixItems !== undefined) return prefixItems.map(one => valueFor(below, one, schemas))
       // An array that must be empty says so of its items; below a few levels nobody reads on.
-      if (items === undefined || items.not !== undefined || depth > 4) return []
-      const item = valueFor(name, items, schemas, depth + 1)
+      if (items === undefined || items.not !== undefined || place.depth > 4) return []
+      const item = valueFor(below, items, schemas)
       return item === undefined ? [] : [item]
     }
     case "string":
-      return textFor(name, schema)
+      return textFor(place, schema)
     case "integer":
     case "number":
-      return numberFor(name, schema)
+      return numberFor(place, schema)
     case "boolean":
       return false
     case "null":
@@ -163,9 +177,10 @@ function valueFor(name: string, given: Schema, schemas: Record<string, Json>, de
   }
 }
 
-/**
- * An example for the `d` of a message, by its key in the document (`client.IDENTIFY`); undefined
- * where there is no `d`. `schemas` are the named ones that `d` refers to.
- */
+/** A value of a schema. `schemas` are the named ones that it refers to; undefined where it has none. */
+export const exampleFor = (schema: Json, schemas: Record<string, Json>): unknown =>
+  valueFor({ field: "", depth: 0 }, schema, schemas)
+
+/** The same for the `d` of a message, by its key in the document (`client.IDENTIFY`). */
 export const exampleOf = (key: string, d: Json, schemas: Record<string, Json>): unknown =>
-  key in chosen ? chosen[key] : valueFor("", d, schemas, 0)
+  key in chosen ? chosen[key] : exampleFor(d, schemas)

@@ -22,8 +22,9 @@ export function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
       if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum
       if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum
       // Text that is read as something else (a number in a query, a trimmed name): the bounds stand
-      // behind the reading.
-      if (io === "input" && def.type === "pipe" && def.out._zod.def.type !== "transform" && json.$ref === undefined) {
+      // behind the reading. A list in one text stays text.
+      const read = io === "input" && def.type === "pipe" ? def.out._zod.def.type : "transform"
+      if (def.type === "pipe" && read !== "transform" && read !== "array" && json.$ref === undefined) {
         delete json.pattern
         const { $defs, ...out } = jsonSchema(def.out as z.ZodType, io)
         Object.assign(named, $defs)
@@ -41,6 +42,7 @@ export function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
 /** Collects named schemas, so that each stands once in the document. */
 export class Components {
   readonly schemas: Record<string, Json> = {}
+  readonly examples: Record<string, { value: unknown }> = {}
 
   /** The schema with its names pointing into the document. */
   add(schema: z.ZodType, io: "input" | "output"): Json {

@@ -1,8 +1,11 @@
 import { Validator } from "@seriousme/openapi-schema-validator"
+import { Ajv2020 as Ajv } from "ajv/dist/2020.js"
+import addFormats from "ajv-formats"
 import { expect, test } from "vitest"
 import { routes } from "../contract/contract.ts"
 import { errors } from "../contract/core/errors.ts"
 import { defaultRateLimits } from "../contract/core/limits.ts"
+import { unknownText } from "./examples.ts"
 import { openapiDocument } from "./openapi.ts"
 import { isForUsers, type Route } from "../contract/core/registry.ts"
 
@@ -122,9 +125,72 @@ test("limits are those that hold on the server", () => {
   })
   const login = paths["/api/v1/auth/login"]!["post"]!
   expect(login["x-ratelimit"]).toMatchObject(limit)
-  expect(login.description).toBe("At most 7 requests in 3 s and 2 in a burst, 20 in 3600 s per caller on this route.")
+  expect(login.description).toContain(
+    "At most 7 requests in 3 s and 2 in a burst, 20 in 3600 s per caller on this route.",
+  )
   expect(info.description).toContain("- user: at most 7 requests in 3 s")
   expect(document.paths["/api/v1/auth/login"]!["post"]!["x-ratelimit"]).toMatchObject({ requests: 5, seconds: 60 })
+})
+
+test("every route says what it does, who may call it, and which of its own refusals there are", () => {
+  for (const { operation } of operations) {
+    const route = (routes as Record<string, Route>)[operation.operationId.replace(/AtRoot$/, "")]!
+    const { summary, description } = operation
+    expect(summary, operation.operationId).toMatch(/^[A-Z`][^\n]{5,}[^.]$/)
+    expect(description, operation.operationId).toMatch(/^[A-Z`].*\.\n\n(?:Open to:?|For) .*\.$/)
+    expect(description).toContain(route.summary)
+    for (const code of route.fails) expect(description).toContain(`\`${code}\``)
+  }
+})
+
+/** The schemas of the document, each of them closed where it does not say what more there may be. */
+const closed = (() => {
+  const copy = structuredClone(document)
+  for (const [, node] of nodes(copy.components.schemas)) if (node.properties) node.additionalProperties ??= false
+  const ajv = new Ajv({ strict: false, allErrors: true })
+  addFormats.default(ajv)
+  ajv.addFormat("base64", true)
+  ajv.addSchema({ components: { schemas: copy.components.schemas } }, "document")
+  const made = new Map<string, ReturnType<typeof ajv.compile>>()
+  return (schema: object) => {
+    const text = JSON.stringify(schema).replaceAll('"#/components', '"document#/components')
+    const validate = made.get(text) ?? ajv.compile(JSON.parse(text) as object)
+    made.set(text, validate)
+    return validate
+  }
+})()
+
+const unknownIn = (value: unknown): string[] =>
+  Object.entries((value ?? {}) as Node).flatMap(([key, one]) =>
+    one === unknownText ? [key] : typeof one === "object" ? unknownIn(one) : [],
+  )
+
+test("every body has an example that the route takes, and every reply one that it may be", () => {
+  const counts = { bodies: 0, replies: 0 }
+  for (const { operation } of operations) {
+    const name = operation.operationId
+    const route = (routes as Record<string, Route>)[name.replace(/AtRoot$/, "")]!
+    for (const { schema, example } of Object.values(operation.requestBody?.content ?? {})) {
+      counts.bodies++
+      expect(example, `${name}: declare an example beside the body`).toBeDefined()
+      const isRight = closed(schema!)
+      expect(isRight(example) ? [] : isRight.errors, name).toEqual([])
+      const file = route.form?.file && { [route.form.file.name]: { bytes: new Uint8Array() } }
+      expect(route.body!.safeParse({ ...(example as object), ...file }), name).toMatchObject({ success: true })
+      expect(unknownIn(example), name).toEqual([])
+    }
+    const json = Object.values(operation.responses).find(one => "description" in one && one.description === "Done")
+    const { schema, examples } = (json as { content?: Record<string, Node> }).content?.["application/json"] ?? {}
+    if (schema === undefined) continue
+    counts.replies++
+    const { value } = followed((examples as { reply: object }).reply)
+    const isRight = closed(schema as object)
+    expect(isRight(value) ? [] : isRight.errors, name).toEqual([])
+    expect(route.reply.safeParse(value), name).toMatchObject({ success: true })
+    expect(unknownIn(value), `${name}: say what the field holds, in src/contract/core/examples.ts`).toEqual([])
+  }
+  expect(counts.bodies).toBeGreaterThan(95)
+  expect(counts.replies).toBeGreaterThan(200)
 })
 
 test("what a caller needs in a server stands with every route that is about one", () => {

@@ -2,9 +2,10 @@ import { z } from "zod"
 import { openInMaintenance, routes } from "../contract/contract.ts"
 import { automodRuleTypes } from "../contract/communities/automod.ts"
 import { type ErrorCode, errors } from "../contract/core/errors.ts"
+import { exampleFor } from "./examples.ts"
 import { Components, type Json, type Ref } from "./json-schema.ts"
 import { defaultRateLimits, labelOf, limits, type RateLimit, type RateLimits } from "../contract/core/limits.ts"
-import { isForUsers, type Needed, type Route } from "../contract/core/registry.ts"
+import { type Auth, isForUsers, type Needed, type Route } from "../contract/core/registry.ts"
 
 interface Parameter {
   name: string
@@ -17,7 +18,12 @@ interface Response {
   description: string
   headers?: Record<string, Ref>
   /** Absent: it has no body. */
-  content?: Record<string, { schema?: Json; examples?: Record<string, { value: unknown }> }>
+  content?: Record<string, MediaType>
+}
+interface MediaType {
+  schema?: Json
+  example?: unknown
+  examples?: Record<string, { value: unknown } | Ref>
 }
 interface Operation {
   operationId: string
@@ -26,7 +32,7 @@ interface Operation {
   tags: string[]
   security: Record<string, string[]>[]
   parameters?: Parameter[]
-  requestBody?: { required: boolean; content: Record<string, { schema: Json }> }
+  requestBody?: { required: boolean; content: Record<string, MediaType> }
   responses: Record<string, Response | Ref>
   "x-ratelimit"?: RateLimit
   /** What the caller needs in the server: `owner`, `member`, or any of these permissions. */
@@ -42,6 +48,8 @@ export interface OpenApiDocument {
     schemas: Record<string, Json>
     responses: Record<string, Response>
     headers: Record<string, { description: string; schema: Json }>
+    /** Of replies, by what they illustrate: many routes answer with the same. */
+    examples: Record<string, { value: unknown }>
     securitySchemes: Record<string, Json>
   }
   "x-ratelimit": Record<string, RateLimit>
@@ -331,14 +339,18 @@ const partial = (types: readonly string[]): [string, Response][] => [
   ],
 ]
 
+function byStatus(codes: readonly ErrorCode[]): Map<number, ErrorCode[]> {
+  const groups = new Map<number, ErrorCode[]>()
+  for (const code of new Set(codes)) {
+    const { status } = errors[code]
+    groups.set(status, [...(groups.get(status) ?? []), code])
+  }
+  return groups
+}
+
 function refusals(route: Route): [string, Response | Ref][] {
   const ofRoute = Object.values(shared).flatMap(({ when, codes }) => (when(route) ? codes : []))
-  const byStatus = new Map<number, ErrorCode[]>()
-  for (const code of new Set([...route.fails, ...ofRoute])) {
-    const { status } = errors[code]
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code])
-  }
-  return [...byStatus].map(([status, codes]) => {
+  return [...byStatus([...route.fails, ...ofRoute])].map(([status, codes]) => {
     const name = Object.keys(shared).find(name => shared[name]!.codes.join() === codes.join())
     return [String(status), name === undefined ? refusal(codes) : { $ref: `#/components/responses/${name}` }]
   })
@@ -399,10 +411,61 @@ function limitSentence({ requests, seconds, burst, scope, caps = [] }: RateLimit
   return `At most ${requests} requests in ${seconds} s${burst > 0 ? ` and ${burst} in a burst` : ""}${inTheLongRun} per ${scopeWords[scope]}`
 }
 
+const code = (text: string) => `\`${text}\``
+
 function neededSentence(needed: Needed): string {
   if (needed === "owner") return "For the owner of the server"
   if (needed === "member") return "For members of the server"
-  return `For members of the server with ${needed.map(name => `\`${name}\``).join(" or ")}`
+  return `For members of the server with ${needed.map(code).join(" or ")}`
+}
+
+const callers: Record<Auth, string> = {
+  public: "Open to anybody, without a token",
+  optional: "Open to anybody; a token says who asks",
+  user: "For users and bots",
+  person: "For users, not for bots",
+  administrator: "For users with the permission `administrator`, and for operators",
+  signed: "For anybody with a signed link, and for users and bots",
+  operator: "For operators, from an address that may reach their area",
+}
+
+function openToSentences({ auth, permission, openTo }: Route): string[] {
+  const sentences = [...(permission ? [neededSentence(permission)] : []), ...(openTo ? [`Open to: ${openTo}`] : [])]
+  return sentences.length > 0 ? sentences : [callers[auth]]
+}
+
+/** The route's own refusals. Those that all routes of a kind share stand with its responses. */
+function refusedSentence({ fails }: Route): string[] {
+  const groups = [...byStatus(fails)].toSorted(([a], [b]) => a - b)
+  return groups.length === 0
+    ? []
+    : [`Refused with ${groups.map(([status, codes]) => `${status} (${codes.map(code).join(", ")})`).join(", ")}`]
+}
+
+/** What it does in one line, and all about it: what it does, who may call it, how often, and what is refused. */
+function wordsOf(route: Route, limit: RateLimit | undefined): { summary: string; description: string } {
+  const end = route.summary.indexOf(". ")
+  return {
+    summary: end < 0 ? route.summary : route.summary.slice(0, end),
+    description: [
+      `${route.summary}.`,
+      [...openToSentences(route), ...(limit ? [limitSentence(limit)] : []), ...refusedSentence(route)]
+        .map(sentence => `${sentence}.`)
+        .join(" "),
+    ].join("\n\n"),
+  }
+}
+
+/** A body as clients send it. Of a form, a word stands for the file. */
+function requestBody(components: Components, { body, form, bodyOptional, example }: Route): Operation["requestBody"] {
+  if (body === undefined) return undefined
+  const shown = form?.file ? { ...(example as object), [form.file.name]: "(bytes)" } : example
+  return {
+    required: !bodyOptional,
+    content: {
+      [form ? "multipart/form-data" : "application/json"]: { schema: components.add(body, "input"), example: shown },
+    },
+  }
 }
 
 /**
@@ -417,6 +480,18 @@ function securityOf({ auth }: Route): Record<string, string[]>[] {
   return [{ bearer: [] }, { bot: [] }, ...(auth === "signed" || auth === "optional" ? [{}] : [])]
 }
 
+/** A reply with an example that is made from its fields, once for all routes that answer the same. */
+function jsonReply(components: Components, operationId: string, reply: z.ZodType): MediaType {
+  const schema = components.add(reply, "output")
+  const value = exampleFor(schema, components.schemas)
+  if (value === undefined) return { schema }
+  const { $ref, items } = schema as { $ref?: string; items?: { $ref?: string } }
+  const list = items?.$ref && `${items.$ref.split("/").at(-1)}List`
+  const name = $ref?.split("/").at(-1) ?? list ?? operationId.replace(/AtRoot$/, "")
+  components.examples[name] ??= { value }
+  return { schema, examples: { reply: { $ref: `#/components/examples/${name}` } } }
+}
+
 function operation(components: Components, operationId: string, route: Route, limit: RateLimit | undefined): Operation {
   const counted = isCounted(route)
   const given = [
@@ -428,26 +503,11 @@ function operation(components: Components, operationId: string, route: Route, li
   ]
   return {
     operationId,
-    summary: route.summary,
-    ...((limit || route.permission) && {
-      description: [
-        ...(route.permission ? [neededSentence(route.permission)] : []),
-        ...(limit ? [limitSentence(limit)] : []),
-      ]
-        .map(sentence => `${sentence}.`)
-        .join(" "),
-    }),
+    ...wordsOf(route, limit),
     tags: [route.tag],
     security: securityOf(route),
     ...(given.length > 0 && { parameters: given }),
-    ...(route.body !== undefined && {
-      requestBody: {
-        required: !route.bodyOptional,
-        content: {
-          [route.form ? "multipart/form-data" : "application/json"]: { schema: components.add(route.body, "input") },
-        },
-      },
-    }),
+    ...(route.body !== undefined && { requestBody: requestBody(components, route)! }),
     responses: Object.fromEntries([
       [
         route.isEmpty ? "204" : "200",
@@ -463,7 +523,7 @@ function operation(components: Components, operationId: string, route: Route, li
           ...(!route.isEmpty && {
             content: route.produces
               ? Object.fromEntries(route.produces.map(type => [type, {}]))
-              : { "application/json": { schema: components.add(route.reply, "output") } },
+              : { "application/json": jsonReply(components, operationId, route.reply) },
           }),
         },
       ],
@@ -551,6 +611,7 @@ export function* openapiInSteps(about: AboutServer): Generator<void, OpenApiDocu
       schemas: Object.fromEntries(Object.entries(components.schemas).sort(([a], [b]) => (a < b ? -1 : 1))),
       responses: sharedResponses,
       headers,
+      examples: Object.fromEntries(Object.entries(components.examples).sort(([a], [b]) => (a < b ? -1 : 1))),
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "The token of a session, from login or registration" },
         bot: { type: "apiKey", in: "header", name: "Authorization", description: "`Bot <token>`" },

@@ -16,7 +16,7 @@ import { machineBounds } from "./load.ts"
 import { emailLinkToken } from "./mailbox.ts"
 import { OAuthProviderServer } from "./oauth-provider.ts"
 import { apng, fileOf } from "./pictures.ts"
-import { clientAt, Person, type Listener, type Starling } from "./person.ts"
+import { clientAt, Person, type Endpoint, type Listener, type Starling } from "./person.ts"
 import { startProcesses, type Processes } from "./processes.ts"
 import type { OwnObjectStore } from "./object-store.ts"
 import { ownPostgres, ownRedis, type OwnPostgres, type OwnRedis } from "./services.ts"
@@ -30,15 +30,21 @@ type Bound = ReturnType<typeof machineBounds>
 /** How long a request is waited for before it counts as one that hangs. */
 export const hangsAfterMs = 9_000
 
-export interface World {
+/** Where requests are made. */
+export interface Ground {
+  readonly program: Endpoint
+  readonly postgres: Pick<OwnPostgres, "sql">
+  /** Knows everybody; nothing ever happens to it. */
+  readonly provider: OAuthProviderServer
+}
+
+export interface World extends Ground {
   readonly program: Processes
   readonly postgres: OwnPostgres
   readonly redis: OwnRedis
   /** Where it has the files; absent: a folder does. */
   readonly objects: OwnObjectStore | undefined
   readonly links: { readonly postgres: Link; readonly redis: Link; readonly objects?: Link }
-  /** Knows everybody; nothing ever happens to it. */
-  readonly provider: OAuthProviderServer
 }
 
 export interface Fault {
@@ -150,7 +156,7 @@ const harmlessRule = (name: string) => ({
 let words = 0
 
 /** A scene, once the machine is quiet enough for one: what is refused here belongs to no fault. */
-async function prepared(world: World, ada: Person, lin: Person): Promise<Scene> {
+async function prepared(world: Ground, ada: Person, lin: Person): Promise<Scene> {
   for (let attempt = 1; ; attempt++)
     try {
       return await prepare(world, ada, lin)
@@ -160,7 +166,7 @@ async function prepared(world: World, ada: Person, lin: Person): Promise<Scene> 
     }
 }
 
-async function prepare({ program, postgres, provider }: World, ada: Person, lin: Person): Promise<Scene> {
+async function prepare({ program, postgres, provider }: Ground, ada: Person, lin: Person): Promise<Scene> {
   const word = `r${process.pid}_${++words}`
   const [owner, member] = [ada.on(program), lin.on(program)]
   const serverWith = async (name: string) => {
@@ -1282,9 +1288,26 @@ interface Outcome {
   readonly reply?: unknown
 }
 
-const clientFor = (world: World, scene: Scene, name: Asked): Starling => {
+const clientFor = (world: Ground, scene: Scene, name: Asked): Starling => {
   const { as } = attempts[name]
   return as ? scene[as].on(world.program) : clientAt(world.program)
+}
+
+/**
+ * Every request once, with nothing wrong anywhere.
+ * @param through what a caller's client is replaced by
+ * @returns the requests that were refused, each with its reason
+ */
+export async function refusedOf(ground: Ground, through: (client: Starling) => Starling): Promise<string[]> {
+  const [ada, lin] = [await Person.register(ground.program, "ada_1"), await Person.register(ground.program, "lin_1")]
+  const scene = await prepare(ground, ada, lin)
+  const tried = names.map(name =>
+    attempts[name].call(through(clientFor(ground, scene, name)), scene, AbortSignal.timeout(hangsAfterMs)).then(
+      () => [],
+      (error: Error) => [`${name}: ${error.message}`],
+    ),
+  )
+  return (await Promise.all(tried)).flat()
 }
 
 async function ask(world: World, scene: Scene, name: Asked): Promise<Outcome> {

@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { Success } from "../core/fields.ts"
 import { identityFailures, identityProof } from "./identity-proof.ts"
 import { defineRoute } from "../core/registry.ts"
@@ -12,6 +13,7 @@ export const deleteAccount = defineRoute({
   auth: "person",
   body: z.object(identityProof).meta({ id: "AccountDeletion" }),
   bodyOptional: true,
+  example: { password: sample.password },
   reply: Success,
   fails: [...identityFailures, "owns_servers"],
 })

@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { omittable, Seconds, Snowflake, Success, text } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { defineRoute } from "../core/registry.ts"
@@ -40,6 +41,7 @@ export const register = defineRoute({
   tag: "Authentication",
   auth: "public",
   body: RegisterInput,
+  example: { username: sample.username, email: sample.email, password: sample.password },
   reply: LoginReply,
   fails: [
     "invalid_username",
@@ -77,6 +79,7 @@ export const login = defineRoute({
   tag: "Authentication",
   auth: "public",
   body: LoginInput,
+  example: { username: sample.username, password: sample.password },
   reply: LoginReply,
   fails: ["invalid_credentials", "account_locked", "email_not_verified", "account_deleted"],
 })
@@ -155,6 +158,7 @@ export const revokeAllSessions = defineRoute({
   tag: "Authentication",
   auth: "person",
   body: RevokeAllInput,
+  example: { except_current: true },
   reply: RevokeAllReply,
   fails: [],
 })

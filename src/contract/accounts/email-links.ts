@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { Success } from "../core/fields.ts"
 import { defineRoute } from "../core/registry.ts"
 
@@ -18,6 +19,7 @@ export const requestPasswordReset = defineRoute({
   tag: "Authentication",
   auth: "public",
   body: address.meta({ id: "PasswordResetRequest" }),
+  example: { email: sample.email },
   reply: Success,
   fails: [],
 })
@@ -30,6 +32,7 @@ export const confirmPasswordReset = defineRoute({
   tag: "Authentication",
   auth: "public",
   body: z.object({ token: MailedToken, new_password: z.string().max(1024) }).meta({ id: "PasswordResetConfirmation" }),
+  example: { token: sample.secret, new_password: "Another-Horse-8-Battery" },
   reply: Success,
   fails: ["invalid_token", "weak_password"],
 })
@@ -41,6 +44,7 @@ export const verifyEmail = defineRoute({
   tag: "Authentication",
   auth: "public",
   body: z.object({ token: MailedToken }).meta({ id: "EmailVerification" }),
+  example: { token: sample.secret },
   reply: Success,
   fails: ["invalid_token"],
 })
@@ -53,6 +57,7 @@ export const resendVerification = defineRoute({
   tag: "Authentication",
   auth: "public",
   body: address.meta({ id: "EmailVerificationRequest" }),
+  example: { email: sample.email },
   reply: Success,
   fails: [],
 })
@@ -72,6 +77,7 @@ export const restoreEmail = defineRoute({
         .describe("The token after the `#` in the link of the email. Valid once, also after further changes"),
     })
     .meta({ id: "EmailRestoration" }),
+  example: { token: sample.secret },
   reply: Success,
   fails: ["invalid_token", "user_exists", "account_deleted"],
 })

@@ -92,6 +92,7 @@ export const editUserFeatures = defineRoute({
     })
     .meta({ id: "UserFeaturesRequest" }),
   trail: { keeps: ["rate_limit_tier", "expires_at"] },
+  example: { rate_limit_tier: "premium", expires_at: 1_893_456_000, notes: "Sponsor" },
   reply: UserFeatures,
   fails: ["invalid_user_id", "user_not_found", "unknown_tier"],
 })
@@ -107,6 +108,7 @@ export const setTier = defineRoute({
   params: byUser,
   body: z.object({ tier: text(1, 50), expires_at: Until }).meta({ id: "TierRequest" }),
   trail: { keeps: ["tier", "expires_at"] },
+  example: { tier: "premium", expires_at: 1_893_456_000 },
   reply: UserFeatures.extend({ success: z.literal(true) }).meta({ id: "TierResponse" }),
   fails: ["invalid_user_id", "user_not_found", "unknown_tier"],
 })

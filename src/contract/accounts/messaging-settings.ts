@@ -56,6 +56,7 @@ export const editMessagingSettings = defineRoute({
       auto_create_dms: omittable(z.boolean()),
     })
     .meta({ id: "MessagingSettingsRequest" }),
+  example: { read_receipts_enabled: false, allow_dms_from: "friends" },
   reply: MessagingSettings,
   fails: [],
 })

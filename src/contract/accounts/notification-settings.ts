@@ -63,6 +63,7 @@ export const putServerNotificationSettings = defineRoute({
   permission: "member",
   params: byServer,
   body: NotificationPatch,
+  example: { level: "mentions" },
   reply: NotificationSettings,
   fails: ["invalid_server_id", "server_not_found", "access_denied", "notification_settings_limit"],
 })
@@ -88,6 +89,7 @@ export const putChannelNotificationSettings = defineRoute({
   permission: ["channels.view"],
   params: byChannel,
   body: NotificationPatch,
+  example: { muted: true, muted_until: 1_893_456_000 },
   reply: NotificationSettings,
   fails: ["invalid_channel_id", "channel_not_found", "access_denied", "notification_settings_limit"],
 })

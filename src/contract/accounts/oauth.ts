@@ -1,5 +1,6 @@
 import { z } from "zod"
 import { LoginReply } from "./auth.ts"
+import { sample } from "../core/examples.ts"
 import { omittable } from "../core/fields.ts"
 import { defineRoute } from "../core/registry.ts"
 
@@ -60,6 +61,12 @@ export const completeOAuth = defineRoute({
   auth: "public",
   params: byProvider,
   body: OAuthCallback,
+  example: {
+    code: sample.secret,
+    state: sample.secret,
+    redirect_uri: "https://chat.example/signed-in",
+    code_verifier: sample.secret,
+  },
   reply: LoginReply,
   fails: [
     "oauth_provider_unsupported",

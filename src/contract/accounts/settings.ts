@@ -61,6 +61,7 @@ export const putSetting = defineRoute({
   body: z
     .object({ value: z.string().describe(`At most ${limits.settingValueCharacters} characters`) })
     .meta({ id: "SettingRequest" }),
+  example: { value: "dark" },
   reply: Setting,
   fails: ["setting_key_too_long", "setting_key_reserved", "setting_value_too_long", "setting_limit"],
 })
@@ -72,6 +73,7 @@ export const putSettings = defineRoute({
   tag: "Settings",
   auth: "user",
   body: Entries,
+  example: { theme: "dark", locale: "en-GB" },
   reply: Success,
   fails: ["setting_key_too_long", "setting_key_reserved", "setting_value_too_long", "setting_limit", "setting_invalid"],
 })

@@ -1,5 +1,6 @@
 import { z } from "zod"
 import { LoginReply } from "./auth.ts"
+import { sample } from "../core/examples.ts"
 import { Success } from "../core/fields.ts"
 import { defineRoute } from "../core/registry.ts"
 
@@ -23,6 +24,7 @@ export const completeTwoFactor = defineRoute({
   tag,
   auth: "public",
   body: SecondStepInput,
+  example: { challenge_token: sample.secret, code: sample.code },
   reply: LoginReply,
   fails: ["invalid_challenge", "used_challenge", "expired_challenge", "invalid_second_factor", "account_locked"],
 })
@@ -61,6 +63,7 @@ export const enableTwoFactor = defineRoute({
   tag,
   auth: "person",
   body: EnableTwoFactorInput,
+  example: { password: sample.password },
   reply: TwoFactorSetup,
   fails: ["password_required", "invalid_password", "second_factor_enabled", "account_locked"],
 })
@@ -74,6 +77,7 @@ export const confirmTwoFactor = defineRoute({
   tag,
   auth: "person",
   body: ConfirmTwoFactorInput,
+  example: { code: sample.code },
   reply: Success,
   fails: ["six_digits_required", "second_factor_not_started", "invalid_code", "account_locked"],
 })
@@ -89,6 +93,7 @@ export const disableTwoFactor = defineRoute({
   tag,
   auth: "person",
   body: DisableTwoFactorInput,
+  example: { password: sample.password, code: sample.code },
   reply: Success,
   fails: [
     "password_required",

@@ -33,7 +33,7 @@ export const avatarPath = (userId: Snowflake) => `/api/v1/avatars/users/${userId
 export const getMe = defineRoute({
   method: "GET",
   path: "/users/@me",
-  summary: "Get the caller's own account",
+  summary: "Get the caller's own account, with what others do not see of it",
   tag: "Users",
   auth: "user",
   isForRenaming: true,
@@ -70,6 +70,7 @@ export const editMe = defineRoute({
   auth: "user",
   isForRenaming: true,
   body: EditMeInput,
+  example: { username: "ada_lovelace" },
   reply: PrivateUser,
   fails: [
     "people_only",

@@ -298,6 +298,12 @@ export const createAutomodRule = defineRoute({
   permission: ["server.automod"],
   params: byServer,
   body: AutomodRuleInput,
+  example: {
+    name: "No slurs",
+    rule_type: "keyword",
+    config: { keywords: ["badword"] },
+    actions: [{ action_type: "delete_message", reason: "Mind your words" }],
+  },
   reply: AutomodRuleView,
   fails: [...shared, "invalid_automod_type", ...refused],
 })
@@ -312,6 +318,7 @@ export const editAutomodRule = defineRoute({
   permission: ["server.automod"],
   params: byRule,
   body: AutomodRulePatch,
+  example: { name: "No slurs", enabled: false },
   reply: AutomodRuleView,
   fails: [...shared, "invalid_id", "automod_rule_not_found", ...refused],
 })

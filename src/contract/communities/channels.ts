@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { omittable, Seconds, Snowflake, SnowflakeInput, Success, text, nameText } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { defineEvent, defineRoute } from "../core/registry.ts"
@@ -89,6 +90,7 @@ export const createChannel = defineRoute({
   permission: ["channels.manage"],
   params: byServer,
   body: ChannelInput,
+  example: { name: "compilers", type: "text", topic: "Anything goes" },
   reply: Channel,
   fails: [
     "invalid_server_id",
@@ -136,6 +138,7 @@ export const editChannel = defineRoute({
   permission: ["channels.manage"],
   params: byChannel,
   body: ChannelPatch,
+  example: { topic: "Anything goes" },
   reply: Channel,
   fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied", "invalid_category"],
 })
@@ -181,6 +184,7 @@ export const reorderChannels = defineRoute({
   permission: ["channels.manage"],
   params: byServer,
   body: ChannelMoves,
+  example: { channels: [{ id: sample.channel, position: 1 }] },
   reply: z.array(Channel),
   fails: [
     "invalid_server_id",

@@ -85,6 +85,7 @@ export const createEmoji = defineRoute({
   params: byServer,
   body: z.object({ name: Name, image: FormFile }).meta({ id: "EmojiCreateRequest" }),
   form: { file: { name: "image", bytes: limits.emojiBytes, tooLarge: "file_too_large" } },
+  example: { name: "party" },
   reply: Emoji,
   fails: [
     "invalid_server_id",
@@ -110,6 +111,7 @@ export const renameEmoji = defineRoute({
   permission: manages,
   params: byEmoji,
   body: z.object({ name: omittable(Name) }).meta({ id: "EmojiUpdateRequest" }),
+  example: { name: "celebrate" },
   reply: Emoji,
   fails: [
     "invalid_server_id",

@@ -25,7 +25,7 @@ export type Invite = z.infer<typeof Invite>
 export const createInvite = defineRoute({
   method: "POST",
   path: "/channels/:channel_id/invites",
-  summary: "Create an invite to the channel's server",
+  summary: "Create an invite to the channel's server. Everybody with its code may join, unless they are banned",
   tag: "Channels",
   auth: "user",
   isAudited: true,
@@ -43,6 +43,7 @@ export const createInvite = defineRoute({
     })
     .meta({ id: "InviteCreateRequest" }),
   bodyOptional: true,
+  example: { max_age: 86_400, max_uses: 10 },
   reply: Invite,
   fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied", "invite_limit"],
 })
@@ -78,6 +79,7 @@ export const getInvite = defineRoute({
   summary: "Get the server and channel of an invite",
   tag: "Channels",
   auth: "user",
+  openTo: "any signed-in user",
   params: z.object({ invite_code: InviteCode }),
   reply: InviteFacts,
   fails: ["invite_not_found"],
@@ -86,9 +88,10 @@ export const getInvite = defineRoute({
 export const joinByInvite = defineRoute({
   method: "POST",
   path: "/channels/invites/:invite_code",
-  summary: "Join the invite's server",
+  summary: "Join the invite's server. Bots join in the same way",
   tag: "Channels",
   auth: "user",
+  openTo: "any signed-in user who is not banned",
   params: z.object({ invite_code: InviteCode }),
   reply: Success.extend({ server_id: Snowflake }),
   fails: ["invite_not_found", "already_member", "banned", "member_limit", "too_many_servers"],
@@ -100,6 +103,7 @@ export const deleteInvite = defineRoute({
   summary: "Revoke an invite: one's own invite, or any with `invites.manage` or `server.manage`",
   tag: "Channels",
   auth: "user",
+  openTo: "its creator, or a member with `invites.manage` or `server.manage`",
   isAudited: true,
   params: z.object({ invite_code: InviteCode }),
   reply: Success,

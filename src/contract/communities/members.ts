@@ -80,10 +80,13 @@ export const editMember = defineRoute({
     "Change a member: the nickname (one's own always, of other members with `members.manage_nicknames`) or a time-out (`members.kick`). Other members must rank below the caller. The owner and administrators cannot be timed out",
   tag: "Servers",
   auth: "user",
+  openTo:
+    "any member for their own nickname; `members.manage_nicknames` for the nickname of others; `members.kick` for time-outs",
   isAudited: true,
   permission: "member",
   params: byMember,
   body: MemberPatch,
+  example: { nickname: "Countess" },
   reply: ListedMember,
   fails: [
     "invalid_server_id",
@@ -110,6 +113,7 @@ export const editOwnMember = defineRoute({
   body: z
     .object({ nickname: omittable(nickname).describe("Empty string: none") })
     .meta({ id: "OwnMemberUpdateRequest" }),
+  example: { nickname: "Ada L." },
   reply: ListedMember,
   fails: ["invalid_server_id", "server_not_found", "access_denied"],
 })

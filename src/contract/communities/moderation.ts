@@ -71,6 +71,7 @@ export const banUser = defineRoute({
     .object({ reason: omittable(text(0, limits.banReason)), delete_message_days: omittable(z.int().min(0).max(7)) })
     .meta({ id: "BanRequest" }),
   bodyOptional: true,
+  example: { reason: "Spam", delete_message_days: 1 },
   reply: Success,
   fails: [
     "invalid_server_id",

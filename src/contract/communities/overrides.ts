@@ -57,6 +57,7 @@ export const setOverride = defineRoute({
   permission: ["roles.manage"],
   params: byTarget,
   body: z.object({ type: z.enum(["role", "member"]), allow: Flags, deny: Flags }).meta({ id: "OverrideRequest" }),
+  example: { type: "role", allow: ["messages.send"], deny: ["messages.attach_files"] },
   reply: Override,
   fails: [
     "invalid_channel_id",

@@ -65,6 +65,7 @@ export const createRole = defineRoute({
   permission: ["roles.manage"],
   params: byServer,
   body: RoleInput,
+  example: { name: "Moderators", color: "#5865F2", permissions: { "messages.manage": true }, hoist: true },
   reply: Role,
   fails: ["invalid_server_id", "server_not_found", "access_denied", "permission_denied", "rank_too_low", "role_limit"],
 })
@@ -79,6 +80,7 @@ export const editRole = defineRoute({
   permission: ["roles.manage"],
   params: byRole,
   body: RolePatch,
+  example: { name: "Helpers", permissions: { "messages.manage": false } },
   reply: Role,
   fails: [
     "invalid_server_id",

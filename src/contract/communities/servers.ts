@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { omittable, Seconds, Snowflake, SnowflakeInput, Success, text, nameText } from "../core/fields.ts"
 import { identityFailures, identityProof } from "../accounts/identity-proof.ts"
 import { limits } from "../core/limits.ts"
@@ -41,12 +42,14 @@ export const createServer = defineRoute({
   summary: "Create a server with the role @everyone and a text channel. The caller becomes its owner",
   tag: "Servers",
   auth: "user",
+  openTo: "any signed-in user, up to the limit of their tier",
   body: z
     .object({
       name: nameText(limits.serverName.min, limits.serverName.max),
       description: omittable(text(0, limits.serverDescription)),
     })
     .meta({ id: "ServerCreateRequest" }),
+  example: { name: "Analytical Engine", description: "Notes on computing" },
   reply: Server,
   fails: ["server_limit", "too_many_servers"],
 })
@@ -89,6 +92,7 @@ export const editServer = defineRoute({
   permission: ["server.manage"],
   params: byServer,
   body: ServerPatch,
+  example: { description: "Notes on computing", public: true },
   reply: Server,
   fails: ["invalid_server_id", "server_not_found", "access_denied", "permission_denied", "invalid_default_channel"],
 })
@@ -125,6 +129,7 @@ export const transferServer = defineRoute({
       ...identityProof,
     })
     .meta({ id: "ServerOwnerRequest" }),
+  example: { user_id: sample.other, password: sample.password },
   reply: Server,
   fails: [
     "invalid_server_id",
@@ -144,6 +149,7 @@ export const joinServer = defineRoute({
   summary: "Join a public server",
   tag: "Servers",
   auth: "user",
+  openTo: "any signed-in user who is not banned, if the server is public",
   params: byServer,
   reply: Success.extend({ server_id: Snowflake }),
   fails: [
@@ -160,7 +166,7 @@ export const joinServer = defineRoute({
 export const deleteServer = defineRoute({
   method: "DELETE",
   path: "/servers/:server_id",
-  summary: "Delete a server and everything in it",
+  summary: "Delete a server and everything in it. It cannot be undone. Members receive GUILD_DELETE",
   tag: "Servers",
   auth: "user",
   permission: "owner",
@@ -172,9 +178,10 @@ export const deleteServer = defineRoute({
 export const leaveServer = defineRoute({
   method: "POST",
   path: "/servers/:server_id/leave",
-  summary: "Leave a server",
+  summary: "Leave a server. After the response nothing that happens there reaches the caller",
   tag: "Servers",
   auth: "user",
+  openTo: "any member but the owner",
   permission: "member",
   params: byServer,
   reply: Success,

@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { omittable, queryInt, Snowflake, SnowflakeInput, Success, text, nameText } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { Content, defineEvent, defineRoute, FormFile } from "../core/registry.ts"
@@ -84,6 +85,7 @@ export const createSticker = defineRoute({
     })
     .meta({ id: "StickerCreateRequest" }),
   form: { file: { name: "image", bytes: limits.stickerBytes, tooLarge: "file_too_large" } },
+  example: { name: "wave", tags: "hello,greeting" },
   reply: Sticker,
   fails: [
     "invalid_server_id",
@@ -120,6 +122,7 @@ export const sendSticker = defineRoute({
   params: bySticker,
   body: z.object({ message_id: SnowflakeInput }).meta({ id: "StickerSendRequest" }),
   form: {},
+  example: { message_id: sample.message },
   reply: z.object({
     success: z
       .boolean()

@@ -76,9 +76,12 @@ export interface Route<
   /** Parameters are written `:name`. */
   readonly path: string
   readonly mount: Mount
+  /** What it does. The first sentence is its title in lists. */
   readonly summary: string
   readonly tag: string
   readonly auth: A
+  /** Who may call it, where a rule of its own decides, in words: beside `permission`, or in its place. */
+  readonly openTo?: string
   /**
    * It is noted in the server's audit log, with the reason that the header `X-Audit-Log-Reason`
    * gives.
@@ -98,6 +101,8 @@ export interface Route<
   readonly takesRest: boolean
   readonly query: Q
   readonly body: B
+  /** A body as clients send it, but for the file of a form. */
+  readonly example: unknown
   /** Absent: the body is JSON. */
   readonly form: Form | undefined
   /** A body may be missing altogether. */
@@ -187,6 +192,15 @@ export const FormFile = z
   .custom<FormFile>(value => (value as FormFile | null | undefined)?.bytes instanceof Uint8Array, "must be a file")
   .meta({ type: "string", format: "binary" })
 
+/**
+ * A body as clients send it; of a form without its file. It is needed where a body has anything that
+ * must be there.
+ */
+type ExampleOf<B> = B extends z.ZodType
+  ? { [Key in keyof z.input<B> as z.input<B>[Key] extends FormFile ? never : Key]: z.input<B>[Key] }
+  : {}
+type WithExample<B> = {} extends ExampleOf<B> ? { example?: ExampleOf<B> } : { example: ExampleOf<B> }
+
 /** Whether an operator who calls it changes something. */
 const isChange = ({ auth, method }: { readonly auth: Auth; readonly method: Method }): boolean =>
   (auth === "operator" || auth === "administrator") && method !== "GET"
@@ -201,36 +215,39 @@ export function defineRoute<
   P extends z.ZodObject | undefined = undefined,
   Q extends z.ZodObject | undefined = undefined,
   B extends z.ZodType | undefined = undefined,
->(route: {
-  method: Method
-  path: string
-  mount?: Mount
-  summary: string
-  tag: string
-  auth: A
-  permission?: Needed
-  isAudited?: boolean
-  trail?: Trail
-  limit?: "none"
-  params?: P
-  takesRest?: boolean
-  query?: Q
-  body?: B
-  form?: Form
-  bodyOptional?: boolean
-  isGated?: boolean
-  isForRenaming?: boolean
-  failsWithoutToken?: ErrorCode
-  produces?: readonly string[]
-  takesRanges?: boolean
-  hasNextCursor?: boolean
-  isEmpty?: true
-  isForAnyOrigin?: boolean
-  /** Its answer is secret although anybody may ask for it, or although it is no JSON. */
-  isSecret?: true
-  reply: R
-  fails: readonly ErrorCode[]
-}): Route<P, Q, B, R, A> {
+>(
+  route: WithExample<B> & {
+    method: Method
+    path: string
+    mount?: Mount
+    summary: string
+    tag: string
+    auth: A
+    openTo?: string
+    permission?: Needed
+    isAudited?: boolean
+    trail?: Trail
+    limit?: "none"
+    params?: P
+    takesRest?: boolean
+    query?: Q
+    body?: B
+    form?: Form
+    bodyOptional?: boolean
+    isGated?: boolean
+    isForRenaming?: boolean
+    failsWithoutToken?: ErrorCode
+    produces?: readonly string[]
+    takesRanges?: boolean
+    hasNextCursor?: boolean
+    isEmpty?: true
+    isForAnyOrigin?: boolean
+    /** Its answer is secret although anybody may ask for it, or although it is no JSON. */
+    isSecret?: true
+    reply: R
+    fails: readonly ErrorCode[]
+  },
+): Route<P, Q, B, R, A> {
   const limit = route.limit ?? routeRateLimits.get(labelOf(route))
   return {
     ...route,
@@ -240,6 +257,8 @@ export function defineRoute<
     takesRest: route.takesRest ?? false,
     query: route.query as Q,
     body: route.body as B,
+    // A form may hold nothing but its file.
+    example: route.example ?? (route.form && {}),
     form: route.form,
     isAudited: route.isAudited ?? false,
     trail: route.trail ?? (isChange(route) ? { keeps: [] } : undefined),

@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { omittable, Snowflake, SnowflakeInput, text } from "../core/fields.ts"
 import { refused, type LimitNotes } from "../core/limit-notes.ts"
 import { defineRoute } from "../core/registry.ts"
@@ -62,6 +63,7 @@ export const reportFile = defineRoute({
       block_uploader: omittable(z.boolean()).describe("Whether the uploader should be blocked as well"),
     })
     .meta({ id: "MediaReport" }),
+  example: { hash_value: sample.hash, reason: "A stolen picture" },
   reply: ReportResponse,
   fails: ["report_limit"],
 })

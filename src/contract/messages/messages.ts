@@ -1,6 +1,7 @@
 import { z } from "zod"
 import { AttachmentInputs, AttachmentMetadata } from "./attachments.ts"
 import { Embeds } from "./embeds.ts"
+import { sample } from "../core/examples.ts"
 import { omittable, queryInt, Seconds, Snowflake, SnowflakeInput, Success, text } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { Poll, PollInput, PollResults } from "./polls.ts"
@@ -111,12 +112,14 @@ export type MessageInput = z.output<typeof MessageInput>
 export const createMessage = defineRoute({
   method: "POST",
   path: "/channels/:channel_id/messages",
-  summary: "Send a message",
+  summary:
+    "Send a message: text, files that were uploaded before, embeds or a poll. When the response arrives it is stored; members receive MESSAGE_CREATE. A request that repeats the `nonce` returns the first message",
   tag: "Messages",
   auth: "user",
   permission: ["messages.send"],
   params: byChannel,
   body: MessageInput,
+  example: { content: "Hello!", nonce: "1f9c0b" },
   reply: Message,
   fails: [
     "invalid_channel_id",
@@ -182,12 +185,14 @@ export const getMessage = defineRoute({
 export const editMessage = defineRoute({
   method: "PATCH",
   path: "/channels/:channel_id/messages/:message_id",
-  summary: "Edit one's own message",
+  summary: "Edit one's own message. Members receive MESSAGE_UPDATE",
   tag: "Messages",
   auth: "user",
+  openTo: "its author, with `messages.send`",
   permission: ["messages.send"],
   params: byMessage,
   body: z.object({ content: text(0, limits.messageCharacters) }).meta({ id: "MessageEditRequest" }),
+  example: { content: "Hello, everybody!" },
   reply: Message,
   fails: [
     "invalid_channel_id",
@@ -211,6 +216,7 @@ export const deleteMessage = defineRoute({
   summary: "Delete a message: one's own, or any with `messages.manage`",
   tag: "Messages",
   auth: "user",
+  openTo: "its author, or `messages.manage`",
   isAudited: true,
   permission: ["channels.view"],
   params: byMessage,
@@ -239,6 +245,7 @@ export const bulkDeleteMessages = defineRoute({
       messages: z.array(SnowflakeInput).min(limits.messagesPerDeletion.min).max(limits.messagesPerDeletion.max),
     })
     .meta({ id: "MessageBulkDeleteRequest" }),
+  example: { messages: [sample.message, "41771983431532547"] },
   reply: z.object({ success: z.literal(true), deleted: z.int().nonnegative() }).meta({ id: "BulkDeleteResponse" }),
   fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],
 })

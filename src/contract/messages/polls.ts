@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { nameText, omittable, Seconds, Snowflake, SnowflakeInput, Success } from "../core/fields.ts"
 import { refused, type LimitNotes } from "../core/limit-notes.ts"
 import { defineRoute } from "../core/registry.ts"
@@ -87,6 +88,7 @@ export const createPoll = defineRoute({
   tag: "Polls",
   auth: "user",
   body: z.object({ message_id: SnowflakeInput, ...given }).meta({ id: "PollCreateRequest" }),
+  example: { message_id: sample.message, question: "Tea or coffee?", options: ["Tea", "Coffee"], duration_hours: 24 },
   reply: Poll,
   fails: [
     "message_not_found",
@@ -133,6 +135,7 @@ export const votePoll = defineRoute({
       option_ids: z.array(SnowflakeInput).max(limits.pollOptions.max).describe("At least one. Duplicates are ignored"),
     })
     .meta({ id: "PollVoteRequest" }),
+  example: { option_ids: [sample.option] },
   reply: PollResults,
   fails: [...unseen, "cannot_message", "poll_ended", "empty_vote", "unknown_option", "single_choice"],
 })

@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { Snowflake, Success } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { defineEvent, defineRoute } from "../core/registry.ts"
@@ -24,6 +25,7 @@ export const ackMessages = defineRoute({
     .object({ message_id: z.string().nullish().describe("The same as the query parameter, used if that is absent") })
     .meta({ id: "MessageAckRequest" }),
   bodyOptional: true,
+  example: { message_id: sample.message },
   reply: z
     .object({
       success: z.literal(true),
@@ -75,6 +77,7 @@ export const ackChannels = defineRoute({
       id: "BulkAckRequest",
       description: `Channel id to message id, or to null for the newest message; at most ${limits.channelsPerAck}`,
     }),
+  example: { [sample.channel]: sample.message },
   reply: Success,
   fails: [],
 })

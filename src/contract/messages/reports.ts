@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { omittable, SnowflakeInput, text } from "../core/fields.ts"
 import { refused, type LimitNotes } from "../core/limit-notes.ts"
 import { defineRoute } from "../core/registry.ts"
@@ -53,6 +54,12 @@ export const reportMessage = defineRoute({
       ...said,
     })
     .meta({ id: "MessageReportInput" }),
+  example: {
+    channel_id: sample.channel,
+    message_id: sample.message,
+    reason: "Insults",
+    category: "harassment",
+  },
   reply: ReportResponse,
   fails: ["message_not_found", "report_limit"],
 })
@@ -71,6 +78,7 @@ export const reportUser = defineRoute({
       evidence_message_ids: omittable(z.array(SnowflakeInput).max(limits.evidenceMessages)),
     })
     .meta({ id: "UserReportInput" }),
+  example: { user_id: sample.other, reason: "Insults in several channels", category: "harassment" },
   reply: ReportResponse,
   fails: ["cannot_report_yourself", "user_not_found", "report_limit"],
 })

@@ -99,6 +99,7 @@ export const createUploadSession = defineRoute({
       total_size: z.int().min(1).describe("In bytes. The caller's tier limits it"),
     })
     .meta({ id: "UploadSessionCreate" }),
+  example: { filename: "film.mp4", content_type: "video/mp4", total_size: 6_000_000 },
   reply: NewUploadSession,
   fails: ["upload_limit", "uploads_blocked", "file_over_limit", "file_type_not_allowed", "too_many_upload_sessions"],
 })

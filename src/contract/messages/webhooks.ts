@@ -1,5 +1,6 @@
 import { z } from "zod"
 import { Embeds } from "./embeds.ts"
+import { sample } from "../core/examples.ts"
 import {
   HttpUrl,
   nameText,
@@ -97,6 +98,7 @@ export const createWebhook = defineRoute({
   isAudited: true,
   permission: ["webhooks.manage"],
   body: WebhookInput,
+  example: { channel_id: sample.channel, name: "Builds" },
   reply: Webhook,
   fails: [
     "channel_not_found",
@@ -130,6 +132,7 @@ export const editWebhook = defineRoute({
   permission: ["webhooks.manage"],
   params: byWebhook,
   body: WebhookPatch,
+  example: { name: "Releases" },
   reply: Webhook,
   fails: [
     "invalid_webhook_id",
@@ -211,6 +214,7 @@ export const executeWebhook = defineRoute({
     thread_id: Snowflake.optional().describe("No effect: there are no threads"),
   }),
   body: WebhookMessage,
+  example: { content: "Build 512 is green", username: "Builds" },
   reply: z.union([Success, WebhookExecution]),
   fails: [
     "invalid_webhook_id",

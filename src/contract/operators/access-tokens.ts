@@ -122,6 +122,7 @@ export const createAccessToken = defineRoute({
       scope_mode: Mode,
     })
     .meta({ id: "AccessTokenRequest" }),
+  example: { name: "The app", scope_mode: "monitor", expires_at: 1_893_456_000 },
   reply: Issued,
   fails: ["access_token_exists", "invalid_access_token_value", "access_token_limit"],
 })
@@ -153,6 +154,7 @@ export const editAccessToken = defineRoute({
       scope_mode: Mode,
     })
     .meta({ id: "AccessTokenEdit" }),
+  example: { name: "The app", description: "Shipped with version 2" },
   reply: AccessToken,
   fails: ["access_token_not_found", "invalid_access_token_value"],
 })
@@ -164,6 +166,7 @@ export const rotateAccessToken = defineRoute({
   summary: "Replace an API access token by a new one with the same name, end, mode and scopes, and revoke it",
   params: byToken,
   body: z.object({ token: ChosenToken }).meta({ id: "RotateAccessToken" }),
+  example: { token: "Uo8kq3XvB1nTz7RfWc5yGh2LmPd9SeJa" },
   reply: Issued,
   fails: ["access_token_not_found", "access_token_exists", "invalid_access_token_value"],
 })
@@ -184,6 +187,7 @@ export const addAccessTokenScope = defineRoute({
       value: text(1, 128).describe("An address, or a network with its bits"),
     })
     .meta({ id: "AccessTokenScopeRequest" }),
+  example: { scope_type: "cidr", value: "192.0.2.0/24" },
   reply: AccessTokenScope,
   fails: ["access_token_not_found", "invalid_access_token_value", "access_token_scope_limit"],
 })

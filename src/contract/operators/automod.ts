@@ -9,6 +9,7 @@ import {
   unjudgedReasons,
 } from "../communities/automod.ts"
 import { AutomodSettings, AutomodSettingsPatch } from "../communities/automod-settings.ts"
+import { sample } from "../core/examples.ts"
 import { Snowflake, SnowflakeInput, Success, text } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { defineRoute } from "../core/registry.ts"
@@ -38,6 +39,13 @@ export const createOperatorAutomodRule = defineRoute({
   auth: "operator",
   trail: { keeps, target: "server_id" },
   body: AutomodRuleInput.extend({ server_id: SnowflakeInput }).meta({ id: "OperatorAutomodRuleCreateRequest" }),
+  example: {
+    server_id: sample.server,
+    name: "No slurs",
+    rule_type: "keyword",
+    config: { keywords: ["badword"] },
+    actions: [{ action_type: "delete_message", reason: "Mind your words" }],
+  },
   reply: AutomodRuleView,
   fails: ["server_not_found", "invalid_automod_type", ...refused],
 })
@@ -52,6 +60,7 @@ export const editOperatorAutomodRule = defineRoute({
   trail: { keeps },
   params: byRule,
   body: AutomodRulePatch,
+  example: { name: "No slurs", enabled: false },
   reply: AutomodRuleView,
   fails: ["operator_rule_not_found", ...refused],
 })
@@ -88,6 +97,7 @@ export const setAutomodSettings = defineRoute({
   auth: "operator",
   trail: { keeps: ["enabled"] },
   body: AutomodSettingsPatch,
+  example: { enabled: true, ai: { custom: { endpoint_url: sample.classifier, threshold: 0.6 }, openai: null } },
   reply: AutomodSettings,
   fails: ["invalid_automod_settings"],
 })
@@ -114,6 +124,7 @@ export const testAutomodRule = defineRoute({
         .describe("Texts that the author has sent in the same channel within this second, for `message_spam`"),
     })
     .meta({ id: "AutomodTestRequest" }),
+  example: { rule_type: "keyword", config: { keywords: ["badword"] }, text: "What a badword" },
   reply: z
     .object({
       is_broken: z.boolean(),

@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { omittable, Seconds, Snowflake, SnowflakeInput, Success, text } from "../core/fields.ts"
 import { defineRoute } from "../core/registry.ts"
 import { FileHash } from "../messages/file-reports.ts"
@@ -42,6 +43,7 @@ export const blockHash = defineRoute({
     "Block a file: it cannot be uploaded and is no longer served. Up to 32 digits are a perceptual hash, which blocks pictures that look alike. A block that is there is replaced",
   trail: { keeps: ["reason"], target: "hash_value" },
   body: z.object({ hash_value: FileHash, reason: text(1, 500) }).meta({ id: "HashBlockInput" }),
+  example: { hash_value: sample.hash, reason: "Illegal content" },
   reply: z
     .object({ success: z.literal(true), hash_value: z.string(), hash_type: HashType })
     .meta({ id: "HashBlockResponse" }),
@@ -91,6 +93,7 @@ export const blockUploader = defineRoute({
       duration_hours: omittable(z.int().min(0).max(maxHours)).describe("Absent or 0: permanently"),
     })
     .meta({ id: "UploaderBlockInput" }),
+  example: { user_id: sample.other, reason: "Sends malware", duration_hours: 24 },
   reply: z.object({ success: z.literal(true), user_id: Snowflake }).meta({ id: "UploaderBlockResponse" }),
   fails: ["user_not_found"],
 })

@@ -41,6 +41,7 @@ export const putServerState = defineRoute({
     })
     .meta({ id: "ServerStateRequest" }),
   trail: { target: "state", keeps: ["state", "message", "estimated_downtime_seconds", "restart_at"] },
+  example: { state: "maintenance", message: "Back in ten minutes", estimated_downtime_seconds: 600 },
   reply: ServerState,
   fails: [],
 })

@@ -124,6 +124,7 @@ export const reviewHashReport = defineRoute({
   body: z
     .object({ action: z.enum(["block", "clear", "dismiss"]), notes: omittable(text(0, 2000)) })
     .meta({ id: "HashReviewInput" }),
+  example: { action: "dismiss", notes: "A holiday picture" },
   reply: Reviewed,
   fails: ["report_not_found"],
 })
@@ -179,6 +180,7 @@ export const reviewMessageReport = defineRoute({
   trail: keptOfReviews,
   params: byReport,
   body: ReviewInput,
+  example: { action: "action", notes: "The author was warned" },
   reply: Reviewed,
   fails: ["report_not_found"],
 })
@@ -210,6 +212,7 @@ export const reviewUserReport = defineRoute({
   trail: keptOfReviews,
   params: byReport,
   body: ReviewInput,
+  example: { action: "dismiss", notes: "Nothing was found" },
   reply: Reviewed,
   fails: ["report_not_found"],
 })

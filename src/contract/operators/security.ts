@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { omittable, Seconds, Success, text } from "../core/fields.ts"
 import { defineRoute } from "../core/registry.ts"
 import { RowId } from "./fields.ts"
@@ -19,6 +20,7 @@ export const forceLogout = defineRoute({
   path: "/admin/security/force-logout",
   summary: "End all sessions of a user, on REST and on the gateway. Of a bot it ends the token",
   body: z.object({ user_id: UserIdInput }).meta({ id: "ForceLogoutRequest" }),
+  example: { user_id: sample.other },
   reply: Success,
   fails: ["invalid_user_id", "user_not_found"],
 })
@@ -36,6 +38,7 @@ export const lockUser = defineRoute({
       reason: omittable(text(0, 500)).describe("The user is told when they try to sign in"),
     })
     .meta({ id: "LockUserRequest" }),
+  example: { user_id: sample.other, duration_seconds: 86_400, reason: "Spam" },
   reply: Success,
   fails: ["invalid_user_id", "user_not_found"],
 })
@@ -47,6 +50,7 @@ export const unlockUser = defineRoute({
   path: "/admin/security/unlock-user",
   summary: "End the lock of a user, also one after failed sign-ins",
   body: z.object({ user_id: UserIdInput }).meta({ id: "UnlockUserRequest" }),
+  example: { user_id: sample.other },
   reply: Success,
   fails: ["invalid_user_id", "user_not_found"],
 })
@@ -97,6 +101,7 @@ export const blockAddress = defineRoute({
       duration_hours: omittable(z.int().min(1).max(maxHours)).describe("Null: permanently"),
     })
     .meta({ id: "BlockAddressRequest" }),
+  example: { ip_address: "192.0.2.7", reason: "Attacks", duration_hours: 24 },
   reply: Success,
   fails: ["invalid_ip_address", "address_not_blockable", "address_block_limit"],
 })
@@ -145,6 +150,7 @@ export const banUsername = defineRoute({
       is_regex: omittable(z.boolean()).describe("Default: false"),
     })
     .meta({ id: "BanUsernameRequest" }),
+  example: { pattern: "moderator", reason: "Looks official" },
   reply: Success,
   fails: ["invalid_pattern", "pattern_exists", "banned_username_limit"],
 })

@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { Seconds, Success, text } from "../core/fields.ts"
 import { defineRoute } from "../core/registry.ts"
 import { RowId } from "./fields.ts"
@@ -32,6 +33,7 @@ export const operatorLogin = defineRoute({
   summary: "Begin to sign an operator in",
   auth: "public",
   body: z.object({ username: text(1, 100), password }).meta({ id: "OperatorLoginRequest" }),
+  example: { username: sample.operator, password: sample.password },
   reply: OperatorLogin,
   fails: ["invalid_credentials", "operator_locked"],
 })
@@ -52,6 +54,7 @@ export const verifyOperatorOtp = defineRoute({
       challenge_token: text(10, 200),
     })
     .meta({ id: "OperatorOtpRequest" }),
+  example: { admin_id: sample.user, code: sample.code, challenge_token: sample.secret },
   reply: OperatorLogin,
   fails: [
     "invalid_operator_id",
@@ -82,6 +85,7 @@ export const changeOperatorPassword = defineRoute({
   body: z
     .object({ current_password: password, new_password: text(12, 200) })
     .meta({ id: "OperatorPasswordChangeRequest" }),
+  example: { current_password: sample.password, new_password: "Another-Horse-8-Battery" },
   reply: Success,
   fails: ["wrong_operator_password", "operator_locked"],
 })
@@ -115,6 +119,7 @@ export const beginOperatorOtp = defineRoute({
   summary: "Set another authenticator app up. The one in use stays until a code of the new one was right",
   auth: "operator",
   body: ByPassword,
+  example: { current_password: sample.password },
   reply: OperatorLogin,
   fails: ["wrong_operator_password", "operator_locked"],
 })
@@ -126,6 +131,7 @@ export const disableOperatorOtp = defineRoute({
   summary: "Remove the authenticator app and the backup codes",
   auth: "operator",
   body: z.object({ current_password: password, code: text(6, 16) }).meta({ id: "OperatorOtpRemovalRequest" }),
+  example: { current_password: sample.password, code: sample.code },
   reply: Success,
   fails: ["wrong_operator_password", "operator_otp_not_enabled", "wrong_operator_code", "operator_locked"],
 })
@@ -137,6 +143,7 @@ export const renewOperatorBackupCodes = defineRoute({
   summary: "Replace the backup codes",
   auth: "operator",
   body: ByPassword,
+  example: { current_password: sample.password },
   reply: z
     .object({ success: z.literal(true), backup_codes: z.array(z.string()) })
     .meta({ id: "OperatorBackupCodesResponse" }),

@@ -72,6 +72,7 @@ export const setTicketStatus = defineRoute({
   trail: { keeps: ["status"] },
   params: byTicket,
   body: z.object({ status: TicketStatus }).meta({ id: "TicketStatusInput" }),
+  example: { status: "in_progress" },
   reply: Success,
   fails: ["ticket_not_found"],
 })
@@ -97,6 +98,7 @@ export const addTicketNote = defineRoute({
   auth: "operator",
   params: byTicket,
   body: z.object({ content: text(1, 2000) }).meta({ id: "TicketNoteInput" }),
+  example: { content: "Asked for the version of the client" },
   reply: TicketNote,
   fails: ["ticket_not_found", "ticket_note_limit"],
 })

@@ -97,6 +97,7 @@ export const setUserNotes = defineRoute({
   summary: "Replace what operators noted about a user",
   params: byUser,
   body: z.object({ notes: text(0, 5000) }).meta({ id: "UserNotesRequest" }),
+  example: { notes: "Was warned in March" },
   reply: Success,
   fails: ["invalid_user_id", "user_not_found"],
 })
@@ -116,6 +117,7 @@ export const forceUsernameChange = defineRoute({
     })
     .meta({ id: "ForceUsernameChange" }),
   bodyOptional: true,
+  example: { reason: "Impersonates somebody", ban_current: true },
   reply: Success,
   fails: ["invalid_user_id", "user_not_found", "bot_rename", "banned_username_limit"],
 })

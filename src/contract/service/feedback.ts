@@ -23,6 +23,7 @@ export const sendFeedback = defineRoute({
       rating: omittable(z.int().min(1).max(5)),
     })
     .meta({ id: "FeedbackInput" }),
+  example: { content: "Search is fast, thank you.", rating: 5 },
   reply: z.object({ id: Snowflake, message: z.string() }).meta({ id: "FeedbackResponse" }),
   fails: ["feedback_disabled", "feedback_limit"],
 })

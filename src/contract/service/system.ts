@@ -81,6 +81,7 @@ export const negotiateVersion = defineRoute({
       supported_versions: z.unknown().optional().describe("Ignored"),
     })
     .meta({ id: "VersionNegotiateRequest" }),
+  example: { client_version: "a.1.0-49" },
   reply: z
     .object({
       compatible: z.boolean(),

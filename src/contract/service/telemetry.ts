@@ -50,15 +50,20 @@ const timings = {
     .meta({ id: "ResponseTimesResponse" }),
   fails: [],
 } as const
+const example = {
+  entries: [{ endpoint: "/api/v1/servers", method: "GET", response_time_ms: 12.5, status_code: 200 }],
+}
 
 export const recordResponseTimes = defineRoute({
   ...timings,
+  example,
   path: "/telemetry/response-times",
   summary: "Report how long requests took, as a client has seen it",
 })
 
 export const recordTelemetry = defineRoute({
   ...timings,
+  example,
   path: "/telemetry",
   summary: "The same as `POST /telemetry/response-times`",
 })

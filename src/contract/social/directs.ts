@@ -1,5 +1,6 @@
 import { z } from "zod"
 import { Channel } from "../communities/channels.ts"
+import { sample } from "../core/examples.ts"
 import { Seconds, Snowflake } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { defineRoute } from "../core/registry.ts"
@@ -48,6 +49,7 @@ export const openDirectChannel = defineRoute({
       recipient_id: RecipientInput,
     })
     .meta({ id: "DirectChannelRequest" }),
+  example: { recipient_id: sample.other },
   reply: DirectChannel,
   fails: ["recipient_required", "invalid_recipient_id", "self_message", "user_not_found", "cannot_message"],
 })

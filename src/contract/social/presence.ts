@@ -45,6 +45,7 @@ export const updatePresence = defineRoute({
   tag: "Presence",
   auth: "user",
   body: PresenceInput,
+  example: { status: "dnd", custom_status: "Away for tea", custom_emoji: "☕" },
   reply: Presence,
   fails: ["invalid_status"],
 })

@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { omittable, Seconds, Snowflake, Success, text } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { defineEvent, defineRoute } from "../core/registry.ts"
@@ -60,6 +61,7 @@ export const requestFriend = defineRoute({
   body: z
     .object({ user_id: UserIdInput, message: omittable(text(0, limits.friendRequestMessage)) })
     .meta({ id: "RelationshipRequest" }),
+  example: { user_id: sample.other, message: "It is me, from the workshop" },
   reply: Relationship,
   fails: [
     "invalid_user_id",
@@ -100,6 +102,7 @@ export const blockUser = defineRoute({
   tag: "Relationships",
   auth: "user",
   body: z.object({ user_id: UserIdInput }).meta({ id: "BlockRequest" }),
+  example: { user_id: sample.other },
   reply: Relationship,
   fails: ["invalid_user_id", "self_block", "user_not_found", "already_blocked", "relationship_limit"],
 })
