@@ -305,7 +305,7 @@ const environment = {
       .min(0, "expected a number from 0 to 1")
       .max(1, "expected a number from 0 to 1"),
     0.01,
-    "Share of requests that are traced, from 0 to 1; of one worker at most a hundred a second.",
+    "Share of requests that are traced, from 0 to 1; of one worker at most fifty a second.",
   ),
   TRACES_HEADERS: {
     ...setting(

@@ -97,7 +97,7 @@ export class Tracer {
   #second = 0
   #inSecond = 0
 
-  constructor({ perSecond = 100, nowMs = () => performance.now(), ...options }: TracerOptions) {
+  constructor({ perSecond = 50, nowMs = () => performance.now(), ...options }: TracerOptions) {
     this.#options = { perSecond, nowMs, ...options }
   }
 
@@ -107,10 +107,11 @@ export class Tracer {
     if (share <= 0) return undefined
     const caller = readParent(traceparent)
     if (caller && !caller.isSampled) return undefined
+    // Of a trace that goes on, by the random part of its id, as OpenTelemetry's samplers do: all services of it decide
+    // alike. A new one has no id until it is traced, because making one costs more than all the rest.
+    const chance = caller ? Number.parseInt(caller.traceId.slice(18, 31), 16) / 2 ** 52 : Math.random()
+    if (chance < 1 - share || !this.#mayBegin(nowMs())) return undefined
     const traceId = caller?.traceId ?? randomBytes(16).toString("hex")
-    // By the random part of the id, as OpenTelemetry's samplers do, so that all services of a trace decide alike.
-    if (Number.parseInt(traceId.slice(18, 31), 16) < (1 - share) * 2 ** 52) return undefined
-    if (!this.#mayBegin(nowMs())) return undefined
     return new Span(spans, { name, kind: 2, traceId, parentId: caller?.spanId, startedAtMs })
   }
 
