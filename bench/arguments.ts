@@ -1,4 +1,3 @@
-import { resolve } from "node:path"
 import { Stop } from "./stop.ts"
 
 /** Names with commas, each of a part that there is. */
@@ -19,24 +18,3 @@ export function readCount(name: string, text: string | undefined, fallback: numb
 }
 
 export const maxRuns = 20
-
-/** What every bench takes, for `parseArgs`. */
-export const measuringOptions = {
-  runs: { type: "string" },
-  quick: { type: "boolean", default: false },
-  write: { type: "boolean", default: false },
-  main: { type: "string" },
-} as const
-
-export function readMeasuring(
-  values: { runs?: string | undefined; quick: boolean; write: boolean; main?: string | undefined },
-  usage: string,
-) {
-  return {
-    runs: readCount("runs", values.runs, values.quick ? 1 : 3, maxRuns, usage),
-    isQuick: values.quick,
-    isKept: values.write,
-    /** Given when another build than this checkout's is measured. */
-    mainFile: values.main === undefined ? undefined : resolve(values.main),
-  }
-}

@@ -10,43 +10,36 @@ import { join } from "node:path"
 import { parseArgs, promisify } from "node:util"
 // @ts-expect-error plain JavaScript, because it runs before anything else is made
 import { bundle } from "../scripts/bundle.mjs"
+import { peopleFor } from "./accounts/people.ts"
 import { readCount, readParts } from "./arguments.ts"
+import { comparedIn, partNames, Served, type Bare, type Part } from "./compared.ts"
 import { audience } from "./fan-out.ts"
-import { Harness, type Starling } from "./harness.ts"
-import type { LoadGroup } from "./load/load-group.ts"
-import type { Poster } from "./load/load-process.ts"
-import { authors, postsInFlight } from "./posts.ts"
-import { cpuSince, readCpu, type Parts } from "./processes.ts"
-import { openQuiet } from "./latency.ts"
-import { median, medianInterval, quantile } from "./statistics.ts"
+import { Harness } from "./harness.ts"
+import { authors } from "./posts.ts"
+import { cpuSince, readCpu } from "./processes.ts"
+import { median, medianInterval } from "./statistics.ts"
 import { Stop } from "./stop.ts"
-import { newRun, pause, sum } from "./trials.ts"
+import { sum } from "./trials.ts"
 
-const usage = `npm run bench -- compare A [B] [--only posts,deliveries,lone,latency,idle] [--turns 9] [--seconds 3]
+/** Those that are compared where nothing else is asked for: a quarter of an hour. */
+const usual: readonly Part[] = ["posts", "deliveries", "lone", "latency", "idle"]
+
+const usage = `npm run bench -- compare A [B] [--only ${usual.join(",")}] [--turns 9] [--seconds 3] [--quick]
 
 A, B       commits; B left out, or ".": this working tree. "--against A" is the same as "compare A"
---only     posts: 128 in flight, nobody listens. deliveries: to 1,000 sessions, 32 in flight. lone: the same, one
-           at a time. latency: from a post to its frame, every 15 ms or so and nothing else, whichever workers they are
-           on. idle: with these sessions and nothing to do
 --turns    of each; with fewer than six nothing is certain
---seconds  of load in a turn`
-
-const parts = ["posts", "deliveries", "lone", "latency", "idle"] as const
-type Part = (typeof parts)[number]
+--seconds  of load in a turn
+--quick    one short turn: shows that all works
+--only     some of
+${partNames.map(part => `           ${part.padEnd(10)}  ${comparedIn(part).about}`).join("\n")}`
 
 const root = join(import.meta.dirname, "..")
 const fewestTurns = 6
 const maxTurns = 60
-const warmUpSeconds = 5
 
 /** A server that is measured. */
-interface Side {
+interface Side extends Bare {
   readonly name: string
-  readonly parts: Parts
-  /** Operations that were done. */
-  readonly load: (part: Part, seconds: number) => Promise<number>
-  /** Milliseconds until half of the frames had come. */
-  readonly ping?: (seconds: number) => Promise<number>
 }
 
 /** @returns the main file of a commit, built; the working tree is "." */
@@ -76,105 +69,11 @@ async function commitOf(name: string): Promise<string> {
   }
 }
 
-/** A Starling with sessions that listen, or the bare servers that do the same work. */
-async function openSide(harness: Harness, starling: Starling, name: string, only: ReadonlySet<Part>): Promise<Side> {
-  const { audience: hall, authors: posters } = harness.population
-  const { loadGroup } = harness.startLoadGroup()
-  if (only.has("deliveries") || only.has("lone") || only.has("idle"))
-    await connect(loadGroup, starling.gatewayUrl, hall.tokens)
-  const load = loads(loadGroup, { posts: { url: starling.url, posters }, fanOut: { url: starling.url, posters: hall.posters } }) // prettier-ignore
-  const side = { name, parts: starling.parts, load }
-  if (!only.has("latency")) return side
-  const { clients, pinging } = await openQuiet(harness, starling)
-  return {
-    ...side,
-    async ping(seconds) {
-      const { latencies } = await clients.loadGroup.ask("ping", { ...pinging, seconds, run: newRun() })
-      return quantile(latencies.flat(2), 0.5)
-    },
-  }
-}
-
-async function openBare(harness: Harness, starling: Starling, only: ReadonlySet<Part>): Promise<Side[]> {
-  const { audience: hall, authors: posters } = harness.population
-  const { loadGroup } = harness.startLoadGroup()
-  const sides: Side[] = []
-  if (only.has("posts")) {
-    const { body } = await loadGroup.ask("answer", { url: starling.url, poster: posters[0]!, run: newRun() })
-    const bare = await harness.startBare("posts", [harness.bareDatabaseUrl, body])
-    const target = {
-      url: `http://127.0.0.1:${bare.port}`,
-      posters: posters.map(({ path, token }): Poster => ({ path: path.replace("/api/v1", ""), token })),
-    }
-    sides.push({
-      name: "bare",
-      parts: { node: [bare.pid], postgres: [harness.barePostgres] },
-      load: loads(loadGroup, { posts: target, fanOut: target }),
-    })
-  }
-  if (only.has("deliveries") || only.has("lone")) {
-    const listeners = harness.startLoadGroup().loadGroup
-    await connect(listeners, starling.gatewayUrl, hall.tokens.slice(0, 1))
-    const poster = hall.posters[0]!
-    const { frame } = await listeners.ask("sample", { url: starling.url, poster, run: newRun() })
-    const bare = await harness.startBare("publish", [frame])
-    const clients = harness.startLoadGroup().loadGroup
-    await connect(
-      clients,
-      `ws://127.0.0.1:${bare.port}/gateway`,
-      Array.from({ length: audience }, () => null),
-    )
-    const url = `http://127.0.0.1:${bare.port}`
-    const target = { url, posters: hall.posters.map(({ token }): Poster => ({ path: "/messages", token })) }
-    sides.push({
-      name: "bare publish",
-      parts: { node: [bare.pid] },
-      load: loads(clients, { posts: target, fanOut: target }),
-    })
-  }
-  return sides
-}
-
-const connect = (loadGroup: LoadGroup, url: string, tokens: (string | null)[]) =>
-  loadGroup.ask("connect", { url, tokens, addresses: ["127.0.0.11", "127.0.0.12"], maxConcurrent: 64 })
-
-interface Target {
-  readonly url: string
-  readonly posters: Poster[]
-}
-
-function loads(loadGroup: LoadGroup, to: { posts: Target; fanOut: Target }): Side["load"] {
-  return async (part, seconds) => {
-    if (part === "idle") {
-      await pause(seconds)
-      return seconds
-    }
-    if (part === "posts") {
-      const { posts } = await loadGroup.ask("posts", { ...to.posts, inFlight: postsInFlight, everyMs: 0, seconds, run: newRun() }) // prettier-ignore
-      return posts
-    }
-    const inFlight = part === "lone" ? 1 : 32
-    const posters = to.fanOut.posters.slice(0, inFlight)
-    const everyMs = part === "lone" ? 10 : 0
-    const { deliveries } = await loadGroup.ask("fanOut", { url: to.fanOut.url, posters, inFlight, everyMs, seconds, run: newRun() }) // prettier-ignore
-    return deliveries
-  }
-}
-
-const units: Readonly<Record<Part, string>> = {
-  posts: "µs of CPU per post",
-  deliveries: "µs of CPU per delivery, 32 in flight",
-  lone: "µs of CPU per delivery, one message at a time",
-  latency: "ms from a post to its frame, p50",
-  idle: "µs of CPU per second",
-}
-
-/** Microseconds of all processes of a side per operation; of latency milliseconds. */
-async function measure(side: Side, part: Part, seconds: number): Promise<number> {
-  if (part === "latency") return side.ping!(seconds)
-  const before = readCpu(side.parts)
-  const count = await side.load(part, seconds)
-  return sum(cpuSince(side.parts, before)) / count
+/** Microseconds of all processes of a side per operation, or the figure that its work answers. */
+async function measure({ parts, work }: Side, isFigure: boolean, seconds: number): Promise<number> {
+  const before = readCpu(parts)
+  const done = await work(seconds)
+  return isFigure ? done : sum(cpuSince(parts, before)) / done
 }
 
 /** One line: a figure of each side, and the ratio of the second to the first. */
@@ -184,7 +83,8 @@ export function lineOf(part: string, names: readonly string[], turns: readonly (
   const beside = names.length > 2 ? [0, 1].map(i => `${names[i]!} ${median(ratioTo(i, 2)).toFixed(2)} ×`) : []
   const interval = medianInterval(ratioTo(1, 0))
   const percent = (ratio: number) => `${ratio >= 1 ? "+" : "−"}${Math.abs((ratio - 1) * 100).toFixed(1)} %`
-  const verdict = interval.from <= 1 && interval.to >= 1 ? "no difference seen" : interval.median < 1 ? "less" : "more"
+  const seen = interval.from > 1 ? "more" : interval.to < 1 ? "less" : "no difference seen"
+  const verdict = turns.length < fewestTurns ? "too few turns" : seen
   return `${part}: ${figures.join(", ")}${beside.length > 0 ? `; beside bare: ${beside.join(", ")}` : ""}; ${names[1]!} beside ${names[0]!}: ${percent(interval.median)} (${percent(interval.from)} to ${percent(interval.to)}), ${verdict}`
 }
 
@@ -193,46 +93,46 @@ export async function benchCompare(args: string[], say: (what: string) => void):
     args,
     allowPositionals: true,
     options: {
-      only: { type: "string", default: parts.join(",") },
+      only: { type: "string", default: usual.join(",") },
       turns: { type: "string" },
       seconds: { type: "string" },
+      quick: { type: "boolean", default: false },
     },
   })
   const [first, second = ".", ...others] = positionals
   if (first === undefined || others.length > 0) throw new Stop(usage)
-  const only = readParts(parts, values.only, usage)
-  const turns = readCount("turns", values.turns, 9, maxTurns, usage)
-  const seconds = readCount("seconds", values.seconds, 3, 60, usage)
+  const only = readParts(partNames, values.only, usage)
+  const turns = readCount("turns", values.turns, values.quick ? 1 : 9, maxTurns, usage)
+  const seconds = readCount("seconds", values.seconds, values.quick ? 1 : 3, 60, usage)
+  const warmUpSeconds = values.quick ? 1 : 5
   if (turns < fewestTurns) say(`with fewer than ${fewestTurns} turns nothing is certain`)
   const commits = [await commitOf(first), await commitOf(second)]
   const mains: string[] = []
   for (const commit of commits) mains.push(await buildOf(commit))
-  const sizes = { audience, authors, idlers: 0 }
+  const registered = only.has("logins") ? { registered: await peopleFor({ signInSeconds: 0, asking: 0 }) } : {}
+  const sizes = { audience, authors, idlers: 0, ...registered }
   await Harness.use(sizes, mains[0]!, one =>
     Harness.use(sizes, mains[1]!, async other => {
-      const starlings = await Promise.all([one, other].map(harness => harness.startStarling()))
-      const both = await Promise.all(
-        [one, other].map((harness, i) => openSide(harness, starlings[i]!, nameOf(commits, i), only)),
+      const served = await Promise.all(
+        [one, other].map(async harness => new Served(harness, await harness.startStarling())),
       )
-      const bare = await openBare(one, starlings[0]!, only)
       for (const part of only) {
-        const floor =
-          part === "idle" || part === "latency"
-            ? undefined
-            : bare.find(({ name }) => (name === "bare") === (part === "posts"))
-        const sides = floor ? [...both, floor] : both
+        const { unit, isFigure = false, open, openBare } = comparedIn(part)
         say(part)
-        for (const side of sides)
-          await (part === "latency" ? side.ping!(warmUpSeconds) : side.load(part, warmUpSeconds))
+        const sides: Side[] = []
+        for (const [i, server] of served.entries())
+          sides.push({ name: nameOf(commits, i), parts: server.starling.parts, work: await open(server) })
+        if (openBare) sides.push({ name: "bare", ...(await openBare(served[0]!)) })
+        for (const side of sides) await side.work(warmUpSeconds)
         const measured: number[][] = []
         for (let turn = 0; turn < turns; turn++) {
           const figures: number[] = []
           const order = sides.map((_, i) => (turn % 2 === 0 ? i : sides.length - 1 - i))
-          for (const i of order) figures[i] = await measure(sides[i]!, part, seconds)
+          for (const i of order) figures[i] = await measure(sides[i]!, isFigure, seconds)
           measured.push(figures)
         }
         const names = sides.map(({ name }) => name)
-        process.stdout.write(`${lineOf(units[part], names, measured)}\n`)
+        process.stdout.write(`${lineOf(unit, names, measured)}\n`)
       }
     }),
   )

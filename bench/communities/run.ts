@@ -2,9 +2,9 @@
  * `npm run bench -- communities`: what a server costs as its members become many, and as its
  * sessions do.
  */
-import { parseArgs } from "node:util"
-import { measuringOptions, readCount, readMeasuring, readParts } from "../arguments.ts"
-import { record, show } from "../record.ts"
+import type { Bench } from "../bench.ts"
+import type { Harness } from "../harness.ts"
+import type { About } from "../report.ts"
 import { benchDeletion } from "./deletion.ts"
 import type { DeletionExtent } from "./deletion.ts"
 import { benchGrowth } from "./growth.ts"
@@ -18,15 +18,6 @@ import { benchNotifications } from "./notification-fan-out.ts"
 import type { NotificationExtent } from "./notification-fan-out.ts"
 import { fullFixture, plant } from "./fixture.ts"
 import type { FixtureSizes } from "./fixture.ts"
-
-const usage = `npm run bench -- communities [--only growth,notifications,memory,deletion,plans] [--runs 3] [--sessions 200,2000,10000] [--quick] [--write] [--main FILE]
-
---only      some of the parts
---runs      how often each is measured; medians are shown
---sessions  how many sessions a change is told to, one after the other, up to 60,000; more than 28,000 take more than two workers
---quick     small, short and once: shows that all works, not what it costs
---write     keeps the results
---main      the server to run; left out, this checkout is built and run`
 
 const maxSessions = 60_000
 const parts = ["growth", "notifications", "memory", "deletion", "plans"] as const
@@ -68,50 +59,50 @@ function planOf(runs: number, isQuick: boolean, sessions: readonly number[]): Pl
       }
 }
 
-export async function benchCommunities(
-  args: string[],
-  build: () => Promise<void>,
+export const communities: Bench<(typeof parts)[number], CommunitiesResults> = {
+  about: "what a server costs as it grows to 100,000 members",
+  parts,
+  options: {
+    sessions:
+      "how many sessions a change is told to, one after the other, up to 60,000: 200,2000,10000; more than 28,000 take more than two workers",
+  },
+  plan({ only, runs, isQuick, counts, say }) {
+    const sessions = counts("sessions", "200,2000,10000", maxSessions).toSorted((a, b) => a - b)
+    const plan = planOf(runs, isQuick, sessions)
+    const [smallest, ...larger] = plan.members.map(members => members.toLocaleString("en"))
+    return {
+      sizes: { audience: 1, authors: 0, idlers: 0 },
+      extent: { runs },
+      measure: (harness, about) => measure(harness, about, plan, only, say),
+      lines: summarize,
+      charts: results => ({
+        ...(results.growth && { growth: growthChart(results, results.growth) }),
+        ...(results.notifications && { notifications: notificationChart(results, results.notifications) }),
+      }),
+      sided: [`${smallest!} members`, `${larger.join(", ")} members`],
+    }
+  },
+}
+
+async function measure(
+  harness: Harness,
+  about: About,
+  plan: Plan,
+  only: ReadonlySet<(typeof parts)[number]>,
   say: (what: string) => void,
-): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      only: { type: "string", default: parts.join(",") },
-      sessions: { type: "string", default: "200,2000,10000" },
-      ...measuringOptions,
-    },
-  })
-  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
-  const only = readParts(parts, values.only, usage)
-  const sessions = values.sessions
-    .split(",")
-    .map(count => readCount("sessions", count, 1, maxSessions, usage))
-    .toSorted((a, b) => a - b)
-  const plan = planOf(runs, isQuick, sessions)
-  const results = await record(
-    { sizes: { audience: 1, authors: 0, idlers: 0 }, extent: { runs }, isQuick, mainFile, build, say },
-    async (harness, about) => {
-      const results: CommunitiesResults = about
-      const { databaseUrl } = harness
-      say(`servers of up to ${plan.members.at(-1)!.toLocaleString("en")} members`)
-      const wanted =
-        Math.max(plan.growth.listeners, ...plan.notifications.sessions, plan.memory.sessions, plan.memory.askers) + 2
-      const communities = plan.members.map(members => ({ members, people: Math.min(members, wanted) }))
-      const fixture = await plant(databaseUrl, { ...plan.fixture, communities })
-      if (only.has("plans")) results.plans = await benchPlans(databaseUrl, fixture, say)
-      if (only.has("growth")) results.growth = await benchGrowth(harness, fixture, plan.growth, say)
-      if (only.has("notifications"))
-        results.notifications = await benchNotifications(harness, fixture.communities.at(-1)!, plan.notifications, say)
-      if (only.has("memory")) results.memory = await benchMemory(harness, fixture, plan.memory, say)
-      if (only.has("deletion")) results.deletion = await benchDeletion(harness, fixture, plan.deletion, say)
-      return results
-    },
-  )
-  const charts = {
-    ...(results.growth && { growth: growthChart(results, results.growth) }),
-    ...(results.notifications && { notifications: notificationChart(results, results.notifications) }),
-  }
-  const [smallest, ...larger] = plan.members.map(members => members.toLocaleString("en"))
-  const sided = [`${smallest!} members`, `${larger.join(", ")} members`] as const
-  await show(results, summarize(results), { isKept, suffix: "-communities", charts, sided })
+): Promise<CommunitiesResults> {
+  const results: CommunitiesResults = about
+  const { databaseUrl } = harness
+  say(`servers of up to ${plan.members.at(-1)!.toLocaleString("en")} members`)
+  const wanted =
+    Math.max(plan.growth.listeners, ...plan.notifications.sessions, plan.memory.sessions, plan.memory.askers) + 2
+  const communities = plan.members.map(members => ({ members, people: Math.min(members, wanted) }))
+  const fixture = await plant(databaseUrl, { ...plan.fixture, communities })
+  if (only.has("plans")) results.plans = await benchPlans(databaseUrl, fixture, say)
+  if (only.has("growth")) results.growth = await benchGrowth(harness, fixture, plan.growth, say)
+  if (only.has("notifications"))
+    results.notifications = await benchNotifications(harness, fixture.communities.at(-1)!, plan.notifications, say)
+  if (only.has("memory")) results.memory = await benchMemory(harness, fixture, plan.memory, say)
+  if (only.has("deletion")) results.deletion = await benchDeletion(harness, fixture, plan.deletion, say)
+  return results
 }

@@ -2,21 +2,12 @@
  * `npm run bench -- deliveries`: what it costs to say to how many people messages were delivered,
  * by members.
  */
-import { parseArgs } from "node:util"
-import { measuringOptions, readMeasuring } from "../arguments.ts"
+import type { Bench } from "../bench.ts"
 import { plant } from "../communities/fixture.ts"
-import { record, show } from "../record.ts"
 import { microseconds, round } from "../report.ts"
 import type { About, Line } from "../report.ts"
 import { benchCursors, benchDelivered, plantCursors, type CursorCost, type DeliveredCost } from "./costs.ts"
 import { benchHeartbeats, type HeartbeatCost } from "./heartbeats.ts"
-
-const usage = `npm run bench -- deliveries [--runs 3] [--quick] [--write] [--main FILE]
-
---runs   how often each is measured; medians are shown
---quick  small, short and once: shows that all works, not what it costs
---write  keeps the results
---main   the server to run; left out, this checkout is built and run`
 
 interface DeliveriesResults extends About {
   heartbeats: HeartbeatCost
@@ -24,35 +15,27 @@ interface DeliveriesResults extends About {
   costs: DeliveredCost[]
 }
 
-export async function benchDeliveries(
-  args: string[],
-  build: () => Promise<void>,
-  say: (what: string) => void,
-): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: measuringOptions,
-  })
-  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
-  const members = isQuick ? [10, 1_000] : [10, 100, 1_000, 10_000, 100_000]
-  const results = await record(
-    { sizes: { audience: 1, authors: 0, idlers: 0 }, extent: { runs }, isQuick, mainFile, build, say },
-    async ({ databaseUrl }, about): Promise<DeliveriesResults> => {
-      say("heartbeats")
-      const heartbeats = await benchHeartbeats(isQuick ? 1_000 : 20_000, runs)
-      say(`servers of up to ${members.at(-1)!.toLocaleString("en")} members`)
-      const communities = members.map(count => ({ members: count, people: 8 }))
-      const fixture = await plant(databaseUrl, { communities, strangers: 1, channels: 10, roles: 10 })
-      await plantCursors(databaseUrl, isQuick ? 1_000 : 1_000_000)
-      const costs = await benchDelivered(databaseUrl, fixture, runs)
-      return { ...about, heartbeats, costs, cursors: await benchCursors(databaseUrl, fixture, runs) }
-    },
-  )
-  await show(results, summarize(results), {
-    isKept,
-    suffix: "-deliveries",
-    sided: ["the first page", "each page after it"],
-  })
+export const deliveries: Bench<never, DeliveriesResults> = {
+  about: "to how many messages were delivered, by members; heartbeats",
+  plan({ runs, isQuick, say }) {
+    const members = isQuick ? [10, 1_000] : [10, 100, 1_000, 10_000, 100_000]
+    return {
+      sizes: { audience: 1, authors: 0, idlers: 0 },
+      extent: { runs },
+      async measure({ databaseUrl }, about) {
+        say("heartbeats")
+        const heartbeats = await benchHeartbeats(isQuick ? 1_000 : 20_000, runs)
+        say(`servers of up to ${members.at(-1)!.toLocaleString("en")} members`)
+        const communities = members.map(count => ({ members: count, people: 8 }))
+        const fixture = await plant(databaseUrl, { communities, strangers: 1, channels: 10, roles: 10 })
+        await plantCursors(databaseUrl, isQuick ? 1_000 : 1_000_000)
+        const costs = await benchDelivered(databaseUrl, fixture, runs)
+        return { ...about, heartbeats, costs, cursors: await benchCursors(databaseUrl, fixture, runs) }
+      },
+      lines: summarize,
+      sided: ["the first page", "each page after it"],
+    }
+  },
 }
 
 const summarize = ({ costs, heartbeats, cursors }: DeliveriesResults): Line[] => [

@@ -7,27 +7,16 @@ import { once } from "node:events"
 import { mkdir, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import postgres from "postgres"
-import { measuringOptions, readCount, readMeasuring } from "../arguments.ts"
+import type { Bench } from "../bench.ts"
 import type { Harness } from "../harness.ts"
 import { latencyMeanwhile, type Meanwhile } from "../meanwhile.ts"
 import { cpuSince, readCpu, readMemory, type Parts } from "../processes.ts"
-import { record, show } from "../record.ts"
 import { pair, round, type About, type Line } from "../report.ts"
 import { figure, median } from "../statistics.ts"
-import { pause, sum } from "../trials.ts"
+import { pause, sum, type Extent } from "../trials.ts"
 import type { Transfers } from "./transfer-process.ts"
 import { fetchFile, sendFile, type Target } from "./transfers.ts"
-
-const usage = `npm run bench -- files [--files 100] [--megabytes 50] [--runs 3] [--quick] [--write] [--main FILE]
-
---files      so many at once
---megabytes  of each
---runs       how often each is measured; medians are shown
---quick      few, small and once: shows that all works, not what it costs
---write      keeps the results
---main       the server to run; left out, this checkout is built and run`
 
 const megabyte = 1_048_576
 const filesOfAUser = 2
@@ -58,97 +47,115 @@ interface FilesResults extends About {
   meanwhile?: Meanwhile<number>[]
 }
 
-export async function benchFiles(
-  args: string[],
-  build: () => Promise<void>,
-  say: (what: string) => void,
-): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: { files: { type: "string" }, megabytes: { type: "string" }, ...measuringOptions },
-  })
-  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
-  const count = readCount("files", values.files, isQuick ? 16 : 100, 500, usage)
-  const megabytes = readCount("megabytes", values.megabytes, isQuick ? 4 : 50, 500, usage)
-  const extent = {
-    runs,
-    warmUpSeconds: 1,
-    seconds: isQuick ? 3 : 10,
-    idleSessions: 0,
-    restSeconds: 0,
-    countsDeferredWork: false,
-  }
-  const sizes = { audience: 1, authors: Math.ceil(count / filesOfAUser), idlers: 0 }
-  const folder = await mkdtemp(join(tmpdir(), "starling-bench-files-"))
-  const results = await record({ sizes, extent, isQuick, mainFile, build, say }, async (harness, about) => {
-    const results: FilesResults = about
-    await allowLargeFiles(harness)
-    const folderOf = (name: string) => join(folder, name)
-    for (const name of servers) await mkdir(folderOf(name))
-    const starling = await harness.startStarling({ CONNECTIONS_PER_USER: "1000", FILES_DIR: folderOf("starling") })
-    const bare = await harness.startBare("files", [folderOf("bare")])
-    const hashing = await harness.startBare("files", [folderOf("hashing"), "hash"])
-    const { authors } = harness.population
-    const own = (i: number): Target => {
-      const { token, path } = authors[i % authors.length]!
-      return { url: starling.url, path: path.replace(/messages$/, "attachments"), token }
+export const files: Bench<never, FilesResults> = {
+  about: "many files at once, in and out, beside a bare server",
+  options: { files: "so many at once: 100", megabytes: "of each: 50" },
+  plan({ runs, isQuick, count: counted, say }) {
+    const count = counted("files", isQuick ? 16 : 100, 500)
+    const megabytes = counted("megabytes", isQuick ? 4 : 50, 500)
+    const extent = {
+      runs,
+      warmUpSeconds: 1,
+      seconds: isQuick ? 3 : 10,
+      idleSessions: 0,
+      restSeconds: 0,
+      countsDeferredWork: false,
     }
-    const plain =
-      ({ port }: { port: number }) =>
-      (): Target => ({ url: `http://127.0.0.1:${port}`, path: "/", token: "x" })
-    const measuredServers = {
-      starling: { parts: { node: starling.parts.node }, target: own },
-      bare: { parts: { node: [bare.pid] }, target: plain(bare) },
-      hashing: { parts: { node: [hashing.pid] }, target: plain(hashing) },
-    }
-    const sides = Object.fromEntries(servers.map(name => [name, { uploads: [], downloads: [] }])) as unknown as Sides
-    for (let run = 0; run < runs; run++)
-      for (const name of run % 2 === 0 ? servers : servers.toReversed()) {
-        const { parts, target } = measuredServers[name]
-        say(`${count} files of ${megabytes} MB: ${name}`)
-        const paths: string[] = []
-        sides[name].uploads.push(
-          await measured(parts, count, megabytes, async i => {
-            paths[i] = await sendFile(target(i), megabytes * megabyte)
-          }),
-        )
-        sides[name].downloads.push(
-          await measured(parts, count, megabytes, async i => {
-            await fetchFile(target(i), paths[i]!)
-          }),
-        )
-        // What a disk still has to write is not the next one's.
-        await rm(folderOf(name), { recursive: true })
-        await mkdir(folderOf(name))
-      }
-    results.files = { count, megabytes, ...sides }
-    const transferring = (name: string, target: (i: number) => Target) => ({
-      name,
-      async begin() {
-        const clients = fork(new URL("./transfer-process.ts", import.meta.url))
-        const targets = Array.from({ length: count }, (_, i) => target(i))
-        clients.send({ targets, bytes: megabytes * megabyte } satisfies Transfers)
-        await pause(1)
-        return async () => {
-          clients.send("end")
-          const failed = once(clients, "exit").then(() => Promise.reject(new Error("files did not get through")))
-          const [moved] = (await Promise.race([once(clients, "message"), failed])) as [number]
-          return moved / megabyte
+    return {
+      sizes: { audience: 1, authors: Math.ceil(count / filesOfAUser), idlers: 0 },
+      extent,
+      async measure(harness, about) {
+        const folder = await mkdtemp(join(tmpdir(), "starling-bench-files-"))
+        try {
+          return await measureAll(harness, about, { count, megabytes, folder, extent, say })
+        } finally {
+          await rm(folder, { recursive: true, force: true })
         }
       },
-    })
-    const nothing = { name: "nothing", begin: async () => async () => 0 }
-    const disturbances = [
-      nothing,
-      // What the machine takes from messages, no matter which server has the files.
-      transferring(beside, plain(bare)),
-      transferring(through, own),
-    ]
-    results.meanwhile = await latencyMeanwhile(harness, starling, disturbances, extent, say)
-    return results
+      lines: summarize,
+    }
+  },
+}
+
+interface Wanted {
+  readonly count: number
+  readonly megabytes: number
+  readonly folder: string
+  readonly extent: Extent
+  readonly say: (what: string) => void
+}
+
+async function measureAll(
+  harness: Harness,
+  about: About,
+  { count, megabytes, folder, extent, say }: Wanted,
+): Promise<FilesResults> {
+  const { runs } = extent
+  const results: FilesResults = about
+  await allowLargeFiles(harness)
+  const folderOf = (name: string) => join(folder, name)
+  for (const name of servers) await mkdir(folderOf(name))
+  const starling = await harness.startStarling({ CONNECTIONS_PER_USER: "1000", FILES_DIR: folderOf("starling") })
+  const bare = await harness.startBare("files", [folderOf("bare")])
+  const hashing = await harness.startBare("files", [folderOf("hashing"), "hash"])
+  const { authors } = harness.population
+  const own = (i: number): Target => {
+    const { token, path } = authors[i % authors.length]!
+    return { url: starling.url, path: path.replace(/messages$/, "attachments"), token }
+  }
+  const plain =
+    ({ port }: { port: number }) =>
+    (): Target => ({ url: `http://127.0.0.1:${port}`, path: "/", token: "x" })
+  const measuredServers = {
+    starling: { parts: { node: starling.parts.node }, target: own },
+    bare: { parts: { node: [bare.pid] }, target: plain(bare) },
+    hashing: { parts: { node: [hashing.pid] }, target: plain(hashing) },
+  }
+  const sides = Object.fromEntries(servers.map(name => [name, { uploads: [], downloads: [] }])) as unknown as Sides
+  for (let run = 0; run < runs; run++)
+    for (const name of run % 2 === 0 ? servers : servers.toReversed()) {
+      const { parts, target } = measuredServers[name]
+      say(`${count} files of ${megabytes} MB: ${name}`)
+      const paths: string[] = []
+      sides[name].uploads.push(
+        await measured(parts, count, megabytes, async i => {
+          paths[i] = await sendFile(target(i), megabytes * megabyte)
+        }),
+      )
+      sides[name].downloads.push(
+        await measured(parts, count, megabytes, async i => {
+          await fetchFile(target(i), paths[i]!)
+        }),
+      )
+      // What a disk still has to write is not the next one's.
+      await rm(folderOf(name), { recursive: true })
+      await mkdir(folderOf(name))
+    }
+  results.files = { count, megabytes, ...sides }
+  const transferring = (name: string, target: (i: number) => Target) => ({
+    name,
+    async begin() {
+      const clients = fork(new URL("./transfer-process.ts", import.meta.url))
+      const targets = Array.from({ length: count }, (_, i) => target(i))
+      clients.send({ targets, bytes: megabytes * megabyte } satisfies Transfers)
+      await pause(1)
+      return async () => {
+        clients.send("end")
+        const failed = once(clients, "exit").then(() => Promise.reject(new Error("files did not get through")))
+        const [moved] = (await Promise.race([once(clients, "message"), failed])) as [number]
+        return moved / megabyte
+      }
+    },
   })
-  await rm(folder, { recursive: true, force: true })
-  await show(results, summarize(results), { isKept, suffix: "-files" })
+  const nothing = { name: "nothing", begin: async () => async () => 0 }
+  const disturbances = [
+    nothing,
+    // What the machine takes from messages, no matter which server has the files.
+    transferring(beside, plain(bare)),
+    transferring(through, own),
+  ]
+  results.meanwhile = await latencyMeanwhile(harness, starling, disturbances, extent, say)
+  return results
 }
 
 /** Everybody may send files of that size, as often as the bench does. */

@@ -5,8 +5,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
-import { measuringOptions, readCount, readMeasuring, readParts } from "../arguments.ts"
+import type { Bench } from "../bench.ts"
 import { audience, saturation } from "../fan-out.ts"
 import type { Harness, Starling } from "../harness.ts"
 import { plant } from "../history/pages.ts"
@@ -15,22 +14,14 @@ import type { LoadGroup } from "../load/load-group.ts"
 import type { Wanted } from "../load/load-process.ts"
 import { authors, postsInFlight } from "../posts.ts"
 import { processesOf } from "../processes.ts"
-import { record, root as checkout } from "../record.ts"
-import { subtitleOf } from "../report.ts"
+import { root as checkout } from "../record.ts"
+import { subtitleOf, type About } from "../report.ts"
 import { Stop } from "../stop.ts"
 import { newRun, pause } from "../trials.ts"
 import { flameGraph } from "./flame-graph.ts"
 import { locateIn } from "./locate.ts"
 import { pageOf, widestShown, type Flame } from "./page.ts"
 import { addProfile, newFrame, widest, type CpuProfile } from "./profile.ts"
-
-const usage = `npm run bench -- flames [--only post,delivery,get-me,identify,page] [--seconds 10] [--quick] [--write] [--main FILE]
-
---only     some of the operations
---seconds  of load while stacks are sampled
---quick    short: shows that all works
---write    replaces docs/internals/flames; left out, the pictures go to a temporary folder
---main     the server to run, built with maps beside it; left out, this checkout is built and run`
 
 const operations = ["post", "delivery", "get-me", "identify", "page"] as const
 type Operation = (typeof operations)[number]
@@ -108,44 +99,39 @@ const loads: Readonly<Record<Operation, (loading: Loading) => Promise<(seconds: 
   },
 }
 
-export async function benchFlames(
-  args: string[],
-  build: () => Promise<void>,
-  say: (what: string) => void,
-): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      only: { type: "string", default: operations.join(",") },
-      seconds: { type: "string" },
-      ...measuringOptions,
-    },
-  })
-  const { isQuick, isKept, mainFile } = readMeasuring(values, usage)
-  const only = readParts(operations, values.only, usage)
-  const seconds = readCount("seconds", values.seconds, isQuick ? 2 : 10, 60, usage)
-  const sizes = { audience, authors, idlers: isQuick ? 500 : 2_000 }
-  const folder = isKept
-    ? join(checkout, "docs", "internals", "flames")
-    : await mkdtemp(join(tmpdir(), "starling-flames-"))
-  await mkdir(folder, { recursive: true })
-  const flames: Flame[] = []
-  const extent = { runs: 1 }
-  const about = await record({ sizes, extent, isQuick, mainFile, build, say }, async (harness, about) => {
-    for (const operation of only) {
-      say(titles[operation])
-      const { root, samples } = await profileOf(harness, operation, seconds)
-      const subtitle = `${subtitleOf(about)}; ${samples.toLocaleString("en")} samples of two web workers while they ran`
-      await writeFile(join(folder, `${operation}.svg`), flameGraph({ title: titles[operation], subtitle, root }))
-      flames.push({ operation, title: titles[operation], samples, widest: widest(root, widestShown) })
+export const flames: Bench<Operation, About & { flames: Flame[] }> = {
+  about: "flame graphs of a post, a delivery, a GET and IDENTIFY; with --write docs/internals/flames is replaced",
+  parts: operations,
+  options: { seconds: "of load while stacks are sampled" },
+  async plan({ only, isQuick, isKept, count, say }) {
+    const seconds = count("seconds", isQuick ? 2 : 10, 60)
+    const folder = isKept
+      ? join(checkout, "docs", "internals", "flames")
+      : await mkdtemp(join(tmpdir(), "starling-flames-"))
+    await mkdir(folder, { recursive: true })
+    return {
+      sizes: { audience, authors, idlers: isQuick ? 500 : 2_000 },
+      extent: { runs: 1 },
+      async measure(harness, about) {
+        const flames: Flame[] = []
+        for (const operation of only) {
+          say(titles[operation])
+          const { root, samples } = await profileOf(harness, operation, seconds)
+          const subtitle = `${subtitleOf(about)}; ${samples.toLocaleString("en")} samples of two web workers while they ran`
+          await writeFile(join(folder, `${operation}.svg`), flameGraph({ title: titles[operation], subtitle, root }))
+          flames.push({ operation, title: titles[operation], samples, widest: widest(root, widestShown) })
+        }
+        return { ...about, flames }
+      },
+      async after({ flames, ...about }) {
+        const { text, unexplained } = pageOf(about, flames)
+        await writeFile(join(folder, "README.md"), text)
+        process.stdout.write(`${text}\n${folder}\n`)
+        if (unexplained.length > 0 && !isQuick)
+          throw new Stop(`bench/flames/page.ts says nothing about these frames:\n${unexplained.join("\n")}`)
+      },
     }
-    return about
-  })
-  const { text, unexplained } = pageOf(about, flames)
-  await writeFile(join(folder, "README.md"), text)
-  process.stdout.write(`${text}\n${folder}\n`)
-  if (unexplained.length > 0 && !isQuick)
-    throw new Stop(`bench/flames/page.ts says nothing about these frames:\n${unexplained.join("\n")}`)
+  },
 }
 
 async function profileOf(harness: Harness, operation: Operation, seconds: number) {

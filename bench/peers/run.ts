@@ -5,32 +5,21 @@
  */
 import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
-import { measuringOptions, readMeasuring, readParts } from "../arguments.ts"
+import { readParts } from "../arguments.ts"
+import type { Asked, Bench } from "../bench.ts"
 import { audience, everyMs, saturation } from "../fan-out.ts"
 import type { Harness } from "../harness.ts"
 import { collecting, grow } from "../idle.ts"
 import { contentLength } from "../load/marked-posts.ts"
 import type { LoadGroup } from "../load/load-group.ts"
 import { cpuSince, readCpu } from "../processes.ts"
-import { record, root, show } from "../record.ts"
+import { root } from "../record.ts"
 import { caption, round } from "../report.ts"
 import type { About, Line } from "../report.ts"
 import { figure, median, type Figure } from "../statistics.ts"
 import { newRun, scale, sum } from "../trials.ts"
 import { Unavailable, versionsOfPeers } from "./install.ts"
 import { peerNames, peers, type Peer, type PeerName, type PeerServer } from "./servers.ts"
-
-const usage = `npm run bench -- peers [--only deliveries,memory] [--servers ${peerNames.join(",")}] [--runs 5] [--quick] [--write] [--main FILE]
-
---only     deliveries: CPU of a message to 1,000 sessions. memory: of idle connections, a fresh server each
---servers  some of them; the first one is what the others are compared with
---runs     turns of each
---quick    small, short and once: shows that all works, not what it costs
---write    keeps the results; of a run with all parts and servers docs/internals/peers.md gets the table, too
---main     the Starling to run; left out, this checkout is built and run
-
-Others' programs are fetched once, by npm and go, into node_modules/.cache; what cannot be had is left out, with the reason.`
 
 const parts = ["deliveries", "memory"] as const
 
@@ -82,66 +71,73 @@ interface Side {
   readonly loadGroup: LoadGroup
 }
 
-export async function benchPeers(
-  args: string[],
-  build: () => Promise<void>,
-  say: (what: string) => void,
-): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      only: { type: "string", default: parts.join(",") },
-      servers: { type: "string", default: peerNames.join(",") },
-      ...measuringOptions,
-    },
-  })
-  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
-  const only = readParts(parts, values.only, usage)
-  const chosen = [...readParts(peerNames, values.servers, usage)]
-  const extent: Extent = isQuick
-    ? { runs, sessions: 100, warmUpSeconds: 0.5, seconds: 0.5, idle: { first: 20, sessions: 80, restSeconds: 0 } }
-    : {
-        runs,
-        sessions: audience,
-        warmUpSeconds: 3,
-        seconds: 3,
-        idle: { first: audience, sessions: 8_000, restSeconds: 16 },
-      }
-  const most = Math.max(extent.sessions, only.has("memory") ? extent.idle.first + extent.idle.sessions : 0)
-  const sizes = { audience: most, authors: 0, idlers: 0 }
-  const results = await record({ sizes, extent, isQuick, mainFile, build, say }, async (harness, about) => {
-    const frame = await sampleOf(harness)
-    const results: PeersResults = {
-      ...about,
-      versionsOfPeers,
-      messageBytes,
-      frameBytes: Buffer.byteLength(frame) + messageBytes - contentLength,
-      skipped: [],
-      promises: Object.fromEntries(chosen.map(peer => [peer, promisesOf(peer)])),
-      deliveries: [],
-      memory: [],
+export const peerServers: Bench<(typeof parts)[number], PeersResults> = {
+  about:
+    "the same work for other servers, in the same run; they are fetched once into node_modules/.cache, and left out where they cannot be had",
+  parts,
+  options: { servers: `some of them, the first one is what the others are compared with: ${peerNames.join(",")}` },
+  plan(asked) {
+    const { only, runs, isQuick, isKept } = asked
+    const chosen = [...readParts(peerNames, asked.text("servers") ?? peerNames.join(","), "--servers names them")]
+    const extent: Extent = isQuick
+      ? { runs, sessions: 100, warmUpSeconds: 0.5, seconds: 0.5, idle: { first: 20, sessions: 80, restSeconds: 0 } }
+      : {
+          runs,
+          sessions: audience,
+          warmUpSeconds: 3,
+          seconds: 3,
+          idle: { first: audience, sessions: 8_000, restSeconds: 16 },
+        }
+    const most = Math.max(extent.sessions, only.has("memory") ? extent.idle.first + extent.idle.sessions : 0)
+    return {
+      sizes: { audience: most, authors: 0, idlers: 0 },
+      extent,
+      measure: (harness, about) => measureAll(harness, about, asked, chosen),
+      lines: linesOf,
+      sided: ["bare", "each"],
+      async after(results) {
+        const table = tableOf(results)
+        process.stdout.write(`\n${table}\n`)
+        if (isKept && !isQuick && only.size === parts.length && chosen.length === peerNames.length)
+          await writeFile(page, between(await readFile(page, "utf8"), `${caption(results)}\n\n${table}`))
+      },
     }
-    const start = async (peer: PeerName, sessions: number, environment: Record<string, string>) => {
-      say(`starting ${peers[peer].name}`)
-      try {
-        const main = mainFile ?? join(root, "dist", "src", "main.js")
-        return await peers[peer].start({ harness, frame, sessions, mainFile: main, environment })
-      } catch (cause) {
-        if (!(cause instanceof Unavailable)) throw cause
-        say(`left out: ${cause.message}`)
-        if (!results.skipped.some(one => one.peer === peer)) results.skipped.push({ peer, reason: cause.message })
-        return undefined
-      }
+  },
+}
+
+async function measureAll(
+  harness: Harness,
+  about: About & { extent: Extent },
+  { only, mainFile, say }: Asked<(typeof parts)[number]>,
+  chosen: readonly PeerName[],
+): Promise<PeersResults> {
+  const { extent } = about
+  const frame = await sampleOf(harness)
+  const results: PeersResults = {
+    ...about,
+    versionsOfPeers,
+    messageBytes,
+    frameBytes: Buffer.byteLength(frame) + messageBytes - contentLength,
+    skipped: [],
+    promises: Object.fromEntries(chosen.map(peer => [peer, promisesOf(peer)])),
+    deliveries: [],
+    memory: [],
+  }
+  const start = async (peer: PeerName, sessions: number, environment: Record<string, string>) => {
+    say(`starting ${peers[peer].name}`)
+    try {
+      const main = mainFile ?? join(root, "dist", "src", "main.js")
+      return await peers[peer].start({ harness, frame, sessions, mainFile: main, environment })
+    } catch (cause) {
+      if (!(cause instanceof Unavailable)) throw cause
+      say(`left out: ${cause.message}`)
+      if (!results.skipped.some(one => one.peer === peer)) results.skipped.push({ peer, reason: cause.message })
+      return undefined
     }
-    if (only.has("deliveries")) results.deliveries.push(...(await benchDeliveries(harness, chosen, start, extent, say)))
-    if (only.has("memory")) results.memory.push(...(await benchMemory(harness, chosen, start, extent, say)))
-    return results
-  })
-  await show(results, linesOf(results), { isKept, suffix: "-peers", sided: ["bare", "each"] })
-  const table = tableOf(results)
-  process.stdout.write(`\n${table}\n`)
-  if (isKept && !isQuick && only.size === parts.length && chosen.length === peerNames.length)
-    await writeFile(page, between(await readFile(page, "utf8"), `${caption(results)}\n\n${table}`))
+  }
+  if (only.has("deliveries")) results.deliveries.push(...(await benchDeliveries(harness, chosen, start, extent, say)))
+  if (only.has("memory")) results.memory.push(...(await benchMemory(harness, chosen, start, extent, say)))
+  return results
 }
 
 const page = join(root, "docs", "internals", "peers.md")

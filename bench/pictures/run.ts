@@ -2,22 +2,13 @@
  * `npm run bench -- pictures`: what an uploaded picture costs until it is an avatar, beside sharp
  * alone behind uWebSockets.js.
  */
-import { parseArgs } from "node:util"
 import sharp from "sharp"
-import { measuringOptions, readMeasuring } from "../arguments.ts"
+import type { Bench } from "../bench.ts"
 import type { Harness } from "../harness.ts"
 import { cpuSince, readCpu, type Parts } from "../processes.ts"
-import { record, show } from "../record.ts"
 import { microseconds, partsOf, ratio, round, type About, type Line } from "../report.ts"
 import { figure } from "../statistics.ts"
 import { alternate, compare, pause, scale, sum, type Comparison, type Sides } from "../trials.ts"
-
-const usage = `npm run bench -- pictures [--runs 3] [--quick] [--write] [--main FILE]
-
---runs   how often each is measured; medians are shown
---quick  short and once: shows that all works, not what it costs
---write  keeps the results
---main   the server to run; left out, this checkout is built and run`
 
 /** Enough that neither waits for the next one: what both do between two pictures is hidden by others. */
 const inFlight = 8
@@ -33,7 +24,7 @@ const kinds: readonly { name: string; make: () => Promise<Buffer> }[] = [
 ]
 
 /** Soft shapes: noise alone is like no picture, and takes longest. */
-const scenery = (width: number, height: number) =>
+export const scenery = (width: number, height: number) =>
   sharp({
     create: { width, height, channels: 3, noise: { type: "gaussian", mean: 128, sigma: 60 }, background: "#000" },
   })
@@ -58,21 +49,16 @@ interface PicturesResults extends About {
   pictures?: PictureCase[]
 }
 
-export async function benchPictures(
-  args: string[],
-  build: () => Promise<void>,
-  say: (what: string) => void,
-): Promise<void> {
-  const { values } = parseArgs({ args, options: measuringOptions })
-  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
-  const seconds = isQuick ? 2 : 6
-  const sizes = { audience: 1, authors: people, idlers: 0 }
-  const results = await record({ sizes, extent: { runs }, isQuick, mainFile, build, say }, async (harness, about) => {
-    const results: PicturesResults = about
-    results.pictures = await measureAll(harness, runs, seconds, say)
-    return results
-  })
-  await show(results, summarize(results), { isKept, suffix: "-pictures" })
+export const pictures: Bench<never, PicturesResults> = {
+  about: "what an uploaded picture costs, beside sharp alone",
+  plan: ({ runs, isQuick, say }) => ({
+    sizes: { audience: 1, authors: people, idlers: 0 },
+    extent: { runs },
+    async measure(harness, about) {
+      return { ...about, pictures: await measureAll(harness, runs, isQuick ? 2 : 6, say) }
+    },
+    lines: summarize,
+  }),
 }
 
 async function measureAll(harness: Harness, runs: number, seconds: number, say: (what: string) => void) {

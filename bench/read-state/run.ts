@@ -2,9 +2,7 @@
  * `npm run bench -- read-state`: what reading costs, by messages that are stored and by people who
  * read.
  */
-import { parseArgs } from "node:util"
-import { measuringOptions, readMeasuring, readParts } from "../arguments.ts"
-import { record, show } from "../record.ts"
+import type { Bench } from "../bench.ts"
 import { microseconds, pair, partsOf, ratio, round } from "../report.ts"
 import type { About, Line } from "../report.ts"
 import { figure } from "../statistics.ts"
@@ -12,14 +10,6 @@ import { sum } from "../trials.ts"
 import { benchCosts, benchUnread, type CostCase, type CostRun } from "./costs.ts"
 import { plantReadings, type Extents } from "./plant.ts"
 import { benchPlans, type PlanResult } from "./plans.ts"
-
-const usage = `npm run bench -- read-state [--only costs,unread,plans] [--runs 3] [--quick] [--write] [--main FILE]
-
---only   some of the parts
---runs   how often each is measured; medians are shown
---quick  small, short and once: shows that all works, not what it costs
---write  keeps the results
---main   the server to run; left out, this checkout is built and run`
 
 const parts = ["costs", "unread", "plans"] as const
 
@@ -32,47 +22,36 @@ interface ReadStateResults extends About {
   plans?: PlanResult[]
 }
 
-export async function benchReadState(
-  args: string[],
-  build: () => Promise<void>,
-  say: (what: string) => void,
-): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      only: { type: "string", default: parts.join(",") },
-      ...measuringOptions,
-    },
-  })
-  const { runs, isQuick, isKept, mainFile } = readMeasuring(values, usage)
-  const only = readParts(parts, values.only, usage)
-  const extents: Extents = isQuick
-    ? { messages: [1_000, 20_000], readers: [10, 100, 1_000], servers: 10, channelsOfEach: 10 }
-    : {
-        messages: [1_000, 10_000, 100_000, 1_000_000],
-        readers: [10, 100, 1_000, 10_000],
-        servers: 200,
-        channelsOfEach: 50,
-      }
-  const extent = { runs, count: isQuick ? 64 : 256, idleSeconds: isQuick ? 1 : 4, settleSeconds: 0.3 }
-  const results = await record(
-    { sizes: { audience: 1, authors: 0, idlers: 0 }, extent: { runs }, isQuick, mainFile, build, say },
-    async (harness, about) => {
-      const results: ReadStateResults = about
-      say(`channels of up to ${extents.messages.at(-1)!.toLocaleString("en")} messages`)
-      const readings = await plantReadings(harness.databaseUrl, extents)
-      if (only.has("costs")) results.costs = await benchCosts(harness, readings, extent, say)
-      if (only.has("unread"))
-        results.unread = { ...readings.joined, runs: await benchUnread(harness, readings, extent) }
-      if (only.has("plans")) results.plans = await benchPlans(harness.databaseUrl, readings)
-      return results
-    },
-  )
-  await show(results, summarize(results), {
-    isKept,
-    suffix: "-read-state",
-    sided: ["the smallest", "larger ones"],
-  })
+export const readState: Bench<(typeof parts)[number], ReadStateResults> = {
+  about: "acknowledgements, unread counts and receipts by stored messages and readers",
+  parts,
+  plan({ only, runs, isQuick, say }) {
+    const extents: Extents = isQuick
+      ? { messages: [1_000, 20_000], readers: [10, 100, 1_000], servers: 10, channelsOfEach: 10 }
+      : {
+          messages: [1_000, 10_000, 100_000, 1_000_000],
+          readers: [10, 100, 1_000, 10_000],
+          servers: 200,
+          channelsOfEach: 50,
+        }
+    const extent = { runs, count: isQuick ? 64 : 256, idleSeconds: isQuick ? 1 : 4, settleSeconds: 0.3 }
+    return {
+      sizes: { audience: 1, authors: 0, idlers: 0 },
+      extent: { runs },
+      async measure(harness, about) {
+        const results: ReadStateResults = about
+        say(`channels of up to ${extents.messages.at(-1)!.toLocaleString("en")} messages`)
+        const readings = await plantReadings(harness.databaseUrl, extents)
+        if (only.has("costs")) results.costs = await benchCosts(harness, readings, extent, say)
+        if (only.has("unread"))
+          results.unread = { ...readings.joined, runs: await benchUnread(harness, readings, extent) }
+        if (only.has("plans")) results.plans = await benchPlans(harness.databaseUrl, readings)
+        return results
+      },
+      lines: summarize,
+      sided: ["the smallest", "larger ones"],
+    }
+  },
 }
 
 const number = (value: number) => value.toLocaleString("en")

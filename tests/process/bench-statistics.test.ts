@@ -27,4 +27,5 @@ test("a comparison says which is less only where the interval leaves out one", (
   )
   expect(lineOf("x", ["a", "b"], turns([0.8, 0.9, 0.85, 1.1, 0.7, 0.9, 1.2]))).toContain("no difference seen")
   expect(lineOf("x", ["a", "b"], turns([1.8, 1.9, 1.85, 1.1, 1.7, 1.9, 1.2]))).toMatch(/\+80\.0 % .*, more$/)
+  expect(lineOf("x", ["a", "b"], turns([1.8, 1.9, 1.85, 1.1, 1.7]))).toMatch(/, too few turns$/)
 })
