@@ -25,7 +25,6 @@ export interface Point {
   /** Of tables and indexes, per post. */
   readonly storedBytesPerPost: number
   readonly redisBytesPerSession: number
-  readonly connections: number
   /** Milliseconds from a post to its answer. */
   readonly p50: number
   readonly p99: number
@@ -72,12 +71,10 @@ export async function measurePoint(
     const tookSeconds = (performance.now() - startedAt) / 1_000
     const cores = byProcess(ofCpu(scale(cpuSince(starling.parts, before), 1 / 1e6 / tookSeconds)))
     const memory = byProcess(ofCpu(readMemory(starling.parts)))
-    const [open] = await sql<{ count: number }[]>`
-      SELECT count(*)::int AS count FROM pg_stat_activity WHERE application_name LIKE 'starling%'`
     const storedBytesPerPost = ((await storedBytes()) - storedBefore) / done.posts
     await listeners.stop()
     const facts = { workers, online, seconds: tookSeconds, idle, cores, rest, memory, ...done }
-    return { ...facts, storedBytesPerPost, redisBytesPerSession, connections: open!.count }
+    return { ...facts, storedBytesPerPost, redisBytesPerSession }
   } finally {
     redis.disconnect()
     await sql.end({ timeout: 5 })

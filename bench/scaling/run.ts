@@ -5,13 +5,26 @@
  */
 import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import { clusterConfig } from "../../cluster.config.ts"
+import { connectionsOf } from "../../src/storage/storage.ts"
 import type { Bench } from "../bench.ts"
 import { keptResults } from "../readme.ts"
 import { root } from "../record.ts"
 import { caption, round, type About, type Line } from "../report.ts"
 import { figure } from "../statistics.ts"
 import { measurePoint, type Point } from "./point.ts"
-import { coresOf, costsOf, needOf, people, processes, type ByProcess, type Costs, type Measured } from "./sizing.ts"
+import {
+  byProcess,
+  coresOf,
+  costsOf,
+  needOf,
+  people,
+  processes,
+  type ByProcess,
+  type Costs,
+  type Measured,
+  type Rates,
+} from "./sizing.ts"
 
 const parts = ["point", "small"] as const
 const peoplePerServer = 50
@@ -79,6 +92,12 @@ function between(text: string, inner: string): string {
   return `${before}<!-- figures -->\n\n${inner}\n\n<!-- end of figures -->${after}`
 }
 
+/** What was done, which is not quite what was meant. */
+const ratesIn = ({ posts, pages, connects, seconds }: Point): Rates => ({
+  posts: posts / seconds,
+  pages: pages / seconds,
+  connects: connects / seconds,
+})
 const total = (cost: ByProcess) => processes.reduce((sum, process) => sum + cost[process], 0)
 const inMs = (cost: ByProcess) => processes.map(process => `${process} ${round(1_000 * cost[process])}`).join(", ")
 const inMiB = (memory: ByProcess) => processes.map(process => `${process} ${round(memory[process] / 1_024)}`).join(", ")
@@ -87,7 +106,7 @@ const table = (rows: readonly (readonly (string | number)[])[]) =>
   rows.map((row, i) => `| ${row.join(" | ")} |${i === 0 ? `\n|${row.map(() => "---").join("|")}|` : ""}`).join("\n")
 
 function linesOf(costs: Costs, point: Point): Line[] {
-  const expected = coresOf(costs, point.idle, point.online)
+  const expected = coresOf(costs, point.idle, ratesIn(point))
   const who = `${whole(point.online)} people, ${point.workers} web worker${point.workers > 1 ? "s" : ""}`
   return [
     {
@@ -113,7 +132,7 @@ function linesOf(costs: Costs, point: Point): Line[] {
 }
 
 function pointTable(costs: Costs, point: Point): string {
-  const expected = coresOf(costs, point.idle, point.online)
+  const expected = coresOf(costs, point.idle, ratesIn(point))
   const cells = (cores: ByProcess) => [
     ...processes.map(process => `${whole(1_000 * cores[process])} ms`),
     `${whole(1_000 * total(cores))} ms`,
@@ -129,21 +148,25 @@ function pointTable(costs: Costs, point: Point): string {
 }
 
 /** What the two points say of a server: the one has two workers, the other one. */
-function measuredBy(point: Point, small: Point): Measured {
-  const worker = point.connections - small.connections
+function measuredBy(costs: Costs, point: Point, small: Point): Measured {
+  const { readConnections } = clusterConfig.storage
+  const expected = coresOf(costs, point.idle, ratesIn(point))
   return {
     idle: point.idle,
+    factor: byProcess(process => point.cores[process] / expected[process]),
     rest: { workers: point.workers, memory: point.rest },
     workerKiB: point.rest.node - small.rest.node,
     storedBytesPerPost: point.storedBytesPerPost,
     redisBytesPerSession: point.redisBytesPerSession,
-    connections: { worker, others: small.connections - worker },
+    connections: {
+      worker: connectionsOf(readConnections, "web"),
+      others: connectionsOf(readConnections, "job") + connectionsOf(1, "primary"),
+    },
   }
 }
 
 function needTable(costs: Costs, point: Point, small: Point): string {
-  const measured = measuredBy(point, small)
-  const factor = total(point.cores) / total(coresOf(costs, point.idle, point.online))
+  const measured = measuredBy(costs, point, small)
   const rows = [1e3, 1e4, 1e5, 1e6].map(registered => {
     const need = needOf(costs, measured, registered)
     return [
@@ -151,7 +174,7 @@ function needTable(costs: Costs, point: Point, small: Point): string {
       whole(need.online),
       round(need.postsPerSecond),
       whole(need.deliveriesPerSecond),
-      round(total(need.cores) * factor),
+      round(total(need.cores)),
       need.workers,
       need.postgresCores,
       need.redisMasters,

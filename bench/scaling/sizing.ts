@@ -57,14 +57,26 @@ export const people = {
   heardBy: 50,
 } as const
 
-/** Cores in use, with so many people online. */
-export function coresOf(costs: Costs, idle: ByProcess, online: number): ByProcess {
-  const { posts, pages, connects, heardBy } = people
+/** In a second. */
+export interface Rates {
+  readonly posts: number
+  readonly pages: number
+  readonly connects: number
+}
+
+export const ratesOf = (online: number): Rates => ({
+  posts: online * people.posts,
+  pages: online * people.pages,
+  connects: online * people.connects,
+})
+
+/** Cores in use. */
+export function coresOf(costs: Costs, idle: ByProcess, { posts, pages, connects }: Rates): ByProcess {
   return byProcess(process => {
     const { post, delivery, page, connect } = costs
-    const person =
-      posts * (post[process] + heardBy * delivery[process]) + pages * page[process] + connects * connect[process]
-    return (idle[process] + online * person) / 1e6
+    const used =
+      posts * (post[process] + people.heardBy * delivery[process]) + pages * page[process] + connects * connect[process]
+    return (idle[process] + used) / 1e6
   })
 }
 
@@ -95,6 +107,8 @@ export interface Need {
 
 export interface Measured {
   readonly idle: ByProcess
+  /** What the point took, in parts of what the costs make one expect. */
+  readonly factor: ByProcess
   /** KiB of a server with so many web workers and nobody there. */
   readonly rest: { readonly workers: number; readonly memory: ByProcess }
   /** KiB more for each web worker. */
@@ -107,7 +121,8 @@ export interface Measured {
 
 export function needOf(costs: Costs, measured: Measured, registered: number): Need {
   const online = registered * people.shareOnline
-  const cores = coresOf(costs, measured.idle, online)
+  const expected = coresOf(costs, measured.idle, ratesOf(online))
+  const cores = byProcess(process => expected[process] * measured.factor[process])
   const workers = Math.max(1, Math.ceil(cores.node / aim), Math.ceil(online / sessionsOfAWorker))
   const posts = online * people.posts
   const { rest, workerKiB, connections } = measured
