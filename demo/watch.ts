@@ -95,7 +95,7 @@ async function askPassword(name: string): Promise<string> {
 }
 
 async function logIn(url: URL, name: string): Promise<string> {
-  const baseUrl = url.origin === "null" ? `${url.protocol.replace("ws", "http")}//${url.host}` : url.origin
+  const baseUrl = `${url.protocol.replace(/^ws/, "http")}//${url.host}`
   const password = await askPassword(name)
   const { token, status } = await createClient({ baseUrl }).call(
     login,
