@@ -31,6 +31,12 @@ test(
     await inbox.next("MESSAGE_CREATE", { where: ({ content }) => content === "before", ...wait })
     const web = (await owner.workers()).find(({ slot }) => slot.startsWith("web"))!
 
+    // Edited by the very commit that makes it: whenever the next owner looks, that is what it finds.
+    await sql.unsafe(`
+      CREATE FUNCTION edit_at_once() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN NEW.content := 'as it was edited'; NEW.edited_at := 1; RETURN NEW; END $$;
+      CREATE TRIGGER edit_at_once BEFORE INSERT ON messages FOR EACH ROW
+        WHEN (NEW.content = 'as it was said') EXECUTE FUNCTION edit_at_once()`)
     const redis = openRedis(first.redisUrl, "test", () => {})
     await redis.connect()
     const locks = await sql.reserve()
@@ -49,9 +55,8 @@ test(
       await until("its commit waits", isHeld, wait)
       await redis.client("PAUSE", 60_000, "WRITE")
       await locks`ROLLBACK`
-      const isThere = async () => (await sql`SELECT FROM messages WHERE content = 'as it was said'`).length > 0
+      const isThere = async () => (await sql`SELECT FROM messages WHERE content = 'as it was edited'`).length > 0
       await until("it is committed", isThere, wait)
-      await sql`UPDATE messages SET content = 'as it was edited', edited_at = 1 WHERE content = 'as it was said'`
       await sql`UPDATE users SET username = 'another_name' WHERE id = ${ada.id}`
       owner.kill(web.pid, "SIGKILL")
     } finally {
