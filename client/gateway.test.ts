@@ -25,6 +25,8 @@ interface Peer {
 }
 interface Script {
   heartbeatIntervalMs?: number
+  /** What READY names. */
+  resumeUrl?: string
   /** What it does with a frame; answers true where that replaces the ordinary answer. */
   on?: (frame: Frame, peer: Peer) => boolean | undefined
 }
@@ -66,7 +68,9 @@ async function fakeGateway(script: Script = {}) {
       frames.push(frame)
       if (script.on?.(frame, peer) || ended.has(ws)) return
       if (frame.op === 1) peer.send({ op: 11 })
-      if (frame.op === 2) peer.send({ op: 0, t: "READY", s: 100, d: { v: 10, user, guilds: [], session_id: "s1" } })
+      const { resumeUrl: resume_gateway_url } = script
+      const ready = { v: 10, user, guilds: [], session_id: "s1", ...(resume_gateway_url && { resume_gateway_url }) }
+      if (frame.op === 2) peer.send({ op: 0, t: "READY", s: 100, d: ready })
       if (frame.op === 6) peer.send({ op: 0, t: "RESUMED", s: frame.d!["seq"], d: {} })
     },
     close: (ws, code) => {
@@ -205,6 +209,56 @@ test("it resumes on another server", async () => {
   expect(west.frames).toEqual([{ op: 6, d: { token: "t.s", session_id: "s1", seq: 100 } }])
   await until(() => east.closes.length === 1)
   expect(east.closes).toEqual([1006])
+})
+
+test("CLIENT5: it resumes where READY says, and where it began when nobody is there", async () => {
+  const there = await fakeGateway()
+  const here = await fakeGateway({ resumeUrl: `${there.url.replace("http", "ws")}/gateway` })
+  const client = gatewayClient(here.url)
+  await client.connect()
+  here.last().drop()
+  await happens(client, "resumed")
+  expect(there.frames).toMatchObject([{ op: 6, d: { session_id: "s1", seq: 100 } }])
+  // Where the caller says counts from then on.
+  await client.reconnect(here.url)
+  expect(here.frames.map(({ op }) => op)).toEqual([2, 6])
+
+  // Port 1 takes no connection.
+  const misled = await fakeGateway({ resumeUrl: "ws://127.0.0.1:1/gateway" })
+  const other = gatewayClient(misled.url)
+  await other.connect()
+  misled.last().drop()
+  await happens(other, "resumed")
+  expect(misled.frames).toMatchObject([{ op: 2 }, { op: 6, d: { session_id: "s1", seq: 100 } }])
+})
+
+test("CLIENT5: a session over TLS is not resumed without", async () => {
+  const urls: string[] = []
+  class Recorder {
+    binaryType = ""
+    onopen = null
+    onmessage: ((message: never) => void) | null = null
+    onclose: ((close: never) => void) | null = null
+    onerror = null
+    constructor(url: string) {
+      urls.push(url)
+      const say = (frame: object) => this.onmessage?.({ data: JSON.stringify(frame) } as never)
+      setTimeout(() => {
+        say({ op: 10, d: { heartbeat_interval: 45_000 } })
+        const resume_gateway_url = ["ws://evil.example/gateway", "no url", "wss://two.example/gateway"][urls.length - 1]
+        say({ op: 0, t: "READY", s: 1, d: { v: 10, user, guilds: [], session_id: "s1", resume_gateway_url } })
+        if (urls.length < 4) this.onclose?.({ code: 1006, reason: "" } as never)
+      })
+    }
+    send() {}
+    close() {}
+  }
+  gatewayClient("wss://one.example", { WebSocket: Recorder })
+    .connect()
+    .catch(() => {})
+  await until(() => urls.length === 4)
+  const own = "wss://one.example/gateway?encoding=json"
+  expect(urls).toEqual([own, own, own, "wss://two.example/gateway?encoding=json"])
 })
 
 test("RECONNECT (op 7) moves it at once, with its session", async () => {

@@ -123,6 +123,7 @@ const asked = 4901
  *   CLIENT2  After a lost connection it resumes; it identifies anew only when the server says that the session is gone.
  *   CLIENT3  A dead connection is noticed: a heartbeat that is not answered before the next is due ends it.
  *   CLIENT4  Every wait has jitter, so that clients do not reconnect together.
+ *   CLIENT5  It resumes where READY says, and at the URL that it was given when the first dial there brings no HELLO.
  */
 export class GatewayClient {
   readonly #options: GatewayOptions
@@ -134,6 +135,8 @@ export class GatewayClient {
   /** The connection's frames are pieces of a zlib stream from here on. */
   #isCompressed = false
   #url: string
+  /** Where READY says that the session is to be resumed, until a dial there fails. */
+  #resumeUrl: string | undefined
 
   #state: GatewayState = "idle"
   #socket: GatewaySocket | undefined
@@ -194,7 +197,10 @@ export class GatewayClient {
    * resumes if there is a session.
    */
   reconnect(url?: string): Promise<void> {
-    if (url !== undefined) this.#url = gatewayUrl(url, this.#options.encoding ?? "json")
+    if (url !== undefined) {
+      this.#url = gatewayUrl(url, this.#options.encoding ?? "json")
+      this.#resumeUrl = undefined
+    }
     const connected = this.#untilConnected()
     this.#leave()?.terminate?.()
     this.#open()
@@ -324,7 +330,7 @@ export class GatewayClient {
         if (connection !== this.#connection) return
         this.#inflate = zlib?.inflatePiece
         this.#isCompressed = false
-        this.#attach(new WebSocket(this.#url), connection)
+        this.#attach(new WebSocket(this.#resumeUrl ?? this.#url), connection)
       })
       .catch((cause: unknown) => {
         if (connection !== this.#connection) return
@@ -381,6 +387,7 @@ export class GatewayClient {
   #lost(code: number, reason: string, resumable: boolean, isImmediate = false): void {
     const willReconnect = resumable && (this.#options.autoReconnect ?? true)
     if (!resumable) this.#forgetSession()
+    if (this.#state === "connecting") this.#resumeUrl = undefined // CLIENT5
     this.#state = willReconnect ? "waiting" : "closed"
     const connection = this.#connection
     this.#emit("close", { code, reason, willReconnect })
@@ -490,6 +497,7 @@ export class GatewayClient {
     if (event.name === "READY") {
       this.#sessionId = event.data.session_id
       this.#user = event.data.user
+      this.#resumeUrl = this.#resumeUrlOf(event.data.resume_gateway_url)
       this.#arrived()
       this.#emit("ready", event.data)
     } else if (event.name === "RESUMED") {
@@ -531,8 +539,17 @@ export class GatewayClient {
     this.send({ op: opcodes.HEARTBEAT.op, d: this.#seq ?? null })
   }
 
+  /** A token that went over TLS does not go over anything less. */
+  #resumeUrlOf(url: unknown): string | undefined {
+    if (typeof url !== "string" || !URL.canParse(url)) return undefined
+    const { protocol } = new URL(url)
+    if (protocol !== "wss:" && (protocol !== "ws:" || this.#url.startsWith("wss:"))) return undefined
+    return gatewayUrl(url, this.#options.encoding ?? "json")
+  }
+
   #forgetSession(): void {
     this.#sessionId = undefined
+    this.#resumeUrl = undefined
     this.#seq = undefined
   }
 

@@ -29,6 +29,7 @@ test("an empty environment gives the documented defaults", () => {
     host: "0.0.0.0",
     port: 8000,
     publicUrl: "http://localhost:8000",
+    hasPublicUrl: false,
     metricsHost: "127.0.0.1",
     metricsPort: 9464,
     logLevel: "info",

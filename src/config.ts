@@ -192,7 +192,7 @@ const environment = {
       .transform(text => text.replace(/\/+$/, ""))
       .optional(),
     undefined,
-    "URL of this server for clients, used in links. Default: `http://localhost:PORT`.",
+    "URL of this server for clients, used in links. Default: `http://localhost:PORT`; READY then names the host that the client asked for.",
   ),
   METRICS_HOST: setting(
     z.string(),
@@ -590,6 +590,8 @@ export interface Config {
   readonly host: string
   readonly port: number
   readonly publicUrl: string
+  /** Whether an operator has given it. Otherwise only this machine can use it. */
+  readonly hasPublicUrl: boolean
   readonly metricsHost: string
   readonly metricsPort: number
   /** Whether profiles and heap snapshots may be asked for. */
@@ -703,6 +705,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     host: here.HOST,
     port: here.PORT,
     publicUrl: here.PUBLIC_URL ?? `http://localhost:${here.PORT}`,
+    hasPublicUrl: here.PUBLIC_URL !== undefined,
     metricsHost: here.METRICS_HOST,
     metricsPort: here.METRICS_PORT,
     debugCaptures: here.DEBUG_CAPTURES,

@@ -140,24 +140,34 @@ const sentBy = (from: "client" | "server") =>
     (a, b) => opcodes[a].op - opcodes[b].op,
   )
 
-/** The servers of the document; `publicUrl` is that of REST. */
-function serversAt(publicUrl: string | undefined): Record<string, Server> {
-  const here: Server = {
-    host: "{host}",
-    protocol: "ws",
-    description: "The host that this document came from",
-    variables: { host: { default: "127.0.0.1:8000", description: "Host name or IP address, and port" } },
-  }
-  if (publicUrl === undefined) return { here }
-  const { host, protocol } = new URL(publicUrl)
-  return { public: { host, protocol: protocol === "https:" ? "wss" : "ws", description: "The public address" }, here }
+interface AboutGateway {
+  title: string
+  /** The wire version. */
+  version: string
+  /** That of REST, without a slash at its end, where an operator has given it. */
+  publicUrl?: string
+  /** Where it listens otherwise, as this machine knows it. */
+  host?: string
 }
 
-/**
- * The AsyncAPI 3.0 description of the gateway. `version` is the wire version, `publicUrl` has no
- * slash at its end.
- */
-export function asyncapiDocument(about: { title: string; publicUrl?: string; version: string }): AsyncApiDocument {
+/** The servers of the document. */
+function serversAt({ publicUrl, host = "127.0.0.1:8000" }: AboutGateway): Record<string, Server> {
+  if (publicUrl !== undefined) {
+    const { host, protocol } = new URL(publicUrl)
+    return { public: { host, protocol: protocol === "https:" ? "wss" : "ws", description: "The public address" } }
+  }
+  return {
+    here: {
+      host: "{host}",
+      protocol: "ws",
+      description: "The host that this document came from",
+      variables: { host: { default: host, description: "Host name or IP address, and port" } },
+    },
+  }
+}
+
+/** The AsyncAPI 3.0 description of the gateway. */
+export function asyncapiDocument(about: AboutGateway): AsyncApiDocument {
   const components = new Components()
   const messages: Record<string, AsyncApiMessage> = Object.fromEntries([
     ...sentBy("client").map(name => [`client.${name}`, frame(components, name, "client")]),
@@ -202,7 +212,7 @@ export function asyncapiDocument(about: { title: string; publicUrl?: string; ver
     asyncapi: "3.0.0",
     info: { title: `${about.title} gateway`, version: about.version, description },
     defaultContentType: "application/json",
-    servers: serversAt(about.publicUrl),
+    servers: serversAt(about),
     channels: {
       gateway: {
         address: gatewayPath,

@@ -236,7 +236,7 @@ export class Gateway {
   }
 
   #upgrade(res: HttpResponse, req: HttpRequest, context: us_socket_context_t): void {
-    const { allowedOrigins, clientAddress, tokenBinding } = this.#options.policy
+    const { allowedOrigins, clientAddress, gatewayUrl, tokenBinding } = this.#options.policy
     // The only version that there is (RFC 6455).
     if (req.getHeader("sec-websocket-version") !== "13") {
       res.writeStatus("426 Upgrade Required").writeHeader("Sec-WebSocket-Version", "13").end("WebSocket version 13")
@@ -275,6 +275,11 @@ export class Gateway {
       plainEncoding: encoding,
       encoding,
       address,
+      gatewayUrl: gatewayUrl(peer, {
+        host: req.getHeader("host"),
+        forwardedHost: req.getHeader("x-forwarded-host"),
+        forwardedProto: req.getHeader("x-forwarded-proto"),
+      }),
       holder: counted.holder,
       isStranger: true,
       userAgent: tokenBinding ? req.getHeader("user-agent") : "",

@@ -6,6 +6,7 @@ import type { GatewaySessions } from "../cluster/gateway-sessions.ts"
 import type { Tokens } from "../cluster/tokens.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import type { Address } from "../domain/core/client-address.ts"
+import type { RequestedHost } from "../domain/core/public-host.ts"
 import type { Clock } from "../std/clock.ts"
 import type { ServiceView } from "../domain/service/server-status.ts"
 import type { IceServersFor, VoicePolicy } from "../domain/voice/voice.ts"
@@ -64,7 +65,8 @@ export interface GatewayTopology {
 export interface GatewayPolicy {
   /** False turns every rate limit off. */
   readonly limited: boolean
-  readonly gatewayUrl: string
+  /** Where a session is to be resumed whose client, `peer`, made this request. */
+  readonly gatewayUrl: (peer: string, requested: RequestedHost) => string
   readonly voice: VoicePolicy
   readonly iceServers: IceServersFor
   /** Origins that browsers may connect from; empty: all. */
@@ -276,7 +278,6 @@ function createEntries(options: GatewayOptions, made: FanOut & Replay, events: S
     ...shared,
     self,
     records,
-    policy,
     queue: topology.identify,
     clock,
     metrics,

@@ -1,12 +1,22 @@
 import type { TemplatedApp } from "uWebSockets.js"
+import type { Config } from "../config.ts"
 import type { PresenceLookup } from "../actors/social/presence-lookup.ts"
 import type { Admission } from "../cluster/admission.ts"
 import { GatewaySessions } from "../cluster/gateway-sessions.ts"
 import type { Tokens } from "../cluster/tokens.ts"
 import { gatewayPath } from "../contract/pages.ts"
-import { addressOf, clientAddress, parseAddress, trustedProxies } from "../domain/core/client-address.ts"
+import {
+  addressOf,
+  clientAddress,
+  isWithin,
+  parseAddress,
+  trustedProxies,
+  type AddressRange,
+} from "../domain/core/client-address.ts"
+import { requestedOrigin } from "../domain/core/public-host.ts"
 import type { IceServersFor } from "../domain/voice/voice.ts"
 import { Gateway } from "../gateway/gateway.ts"
+import type { GatewayPolicy } from "../gateway/parts.ts"
 import type { ClusterInside } from "../runtime/join-cluster.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
 import { unlimitedIn } from "./connection-limits.ts"
@@ -25,6 +35,24 @@ export interface WebParts {
   readonly tokens: Tokens
   readonly admission: Admission
   readonly iceServers: IceServersFor
+}
+
+/** Clients that asked for the same address share its text. */
+function gatewayUrlOf(
+  { publicUrl, hasPublicUrl }: Pick<Config, "publicUrl" | "hasPublicUrl">,
+  proxies: readonly AddressRange[],
+): GatewayPolicy["gatewayUrl"] {
+  const configured = `${publicUrl.replace(/^http/, "ws")}${gatewayPath}`
+  if (hasPublicUrl) return () => configured
+  let latest = configured
+  return (peer, requested) => {
+    const address = parseAddress(peer)
+    const isBehindProxy = address !== undefined && proxies.some(range => isWithin(address, range))
+    const origin = requestedOrigin(requested, isBehindProxy)
+    if (origin === undefined) return configured
+    const url = `${origin}${gatewayPath}`
+    return url === latest ? latest : (latest = url)
+  }
 }
 
 /** The gateway of a web worker, on the server that REST shares with it. */
@@ -53,7 +81,7 @@ export function openGateway(app: TemplatedApp, options: WebWorkerOptions, parts:
     presence: topology.presence,
     policy: {
       limited: config.rateLimits,
-      gatewayUrl: `${config.publicUrl.replace(/^http/, "ws").replace(/\/$/, "")}${gatewayPath}`,
+      gatewayUrl: gatewayUrlOf(config, proxies),
       voice: policy,
       iceServers,
       allowedOrigins: policy.gateway_allowed_origins,

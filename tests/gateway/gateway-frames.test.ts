@@ -36,6 +36,28 @@ test("IDENTIFY may come before HELLO was read; READY is the first dispatch", asy
   raw.close()
 })
 
+test("READY names the host that the client asked for, behind a proxy too, unless the operator names another", async ({
+  cluster,
+}) => {
+  const [plain] = await cluster.boot(1)
+  const [behind] = await cluster.boot(1, { config: { TRUSTED_PROXIES: "127.0.0.1" } })
+  const [named] = await cluster.boot(1, { config: { PUBLIC_URL: "https://chat.example/" } })
+  const ada = await cluster.person("ada")
+  const resumeUrl = async (worker: Endpoint, headers: Record<string, string> = {}) => {
+    const raw = new Raw(worker, { headers, first: { op: 2, d: { token: ada.token } } })
+    const { d } = await raw.event("READY")
+    raw.close()
+    return (d as { resume_gateway_url: string }).resume_gateway_url
+  }
+  const here = { url: plain!.url.replace("127.0.0.1", "localhost") }
+  const said = { "x-forwarded-host": "chat.example:8443", "x-forwarded-proto": "https" }
+  expect(await resumeUrl(plain!)).toBe(`${plain!.url.replace("http", "ws")}/gateway`)
+  expect(await resumeUrl(here, said)).toBe(`${here.url.replace("http", "ws")}/gateway`)
+  expect(await resumeUrl(behind!, said)).toBe("wss://chat.example:8443/gateway")
+  expect(await resumeUrl(behind!, { "x-forwarded-host": "a/b" })).toMatch(/^ws:\/\/localhost:\d+\/gateway$/)
+  expect(await resumeUrl(named!, said)).toBe("wss://chat.example/gateway")
+})
+
 test("a heartbeat is answered with op 11 and nothing else, before and after IDENTIFY, whatever its d", async ({
   shared,
 }) => {

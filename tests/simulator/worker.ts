@@ -188,7 +188,7 @@ export class SimulatedWorker implements Actor {
       presence: topology.presence,
       policy: {
         limited: false,
-        gatewayUrl: "ws://localhost/gateway",
+        gatewayUrl: () => "ws://localhost/gateway",
         iceServers: () => [],
         voice: { voice_enabled: true, voice_stun_urls: [], voice_turn_urls: [], voice_turn_ttl: 86_400 },
         allowedOrigins: [],

@@ -41,7 +41,6 @@ export interface IdentifyOptions {
   readonly storage: Pick<Storage, "sessions">
   readonly tokens: TokenCheck
   readonly users: UserLookup
-  readonly policy: { readonly gatewayUrl: string }
   /** How many requests are handled at once, and how many may wait. */
   readonly queue: { readonly maxConcurrent: number; readonly maxWaiting: number }
   readonly clock: Clock
@@ -181,7 +180,7 @@ export class IdentifyHandler {
       if (error instanceof ClientDisconnected) return
       throw error
     }
-    sessions.attach(connection, begun, new Frame(ready.name, position, this.#ready(begun, known)))
+    sessions.attach(connection, begun, new Frame(ready.name, position, this.#ready(begun, known, connection)))
   }
 
   /** Where a session is that begins: sessions that begin at one position share it. */
@@ -192,7 +191,7 @@ export class IdentifyHandler {
   }
 
   /** What READY tells a session that begins, as JSON: what it says of a server is the same for all. */
-  #ready(session: Session, user: AccessSession): string {
+  #ready(session: Session, user: AccessSession, { gatewayUrl }: Connection): string {
     const before = {
       v: 10,
       user: {
@@ -207,7 +206,7 @@ export class IdentifyHandler {
     } satisfies Partial<Ready>
     const after = {
       session_id: session.id,
-      resume_gateway_url: this.#options.policy.gatewayUrl,
+      resume_gateway_url: gatewayUrl,
       application: { id: user.user_id, flags: 0 },
     } satisfies Partial<Ready>
     const guilds = session.guilds.values().map(({ view }) => view.ready)

@@ -18,6 +18,8 @@ export interface Connection {
    */
   encoding: Encoding
   readonly address: string
+  /** Where its session is to be resumed. */
+  readonly gatewayUrl: string
   /** For whom it counts among the sockets of one address; undefined: it does not. */
   readonly holder: string | undefined
   /** It counts among those that have not identified. */
