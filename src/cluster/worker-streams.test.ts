@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto"
+import type { Socket } from "node:net"
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from "vitest"
 import type { LogItem } from "../domain/core/log-entry.ts"
 import { DeliveryLogs, type OwnRun } from "./delivery-log.ts"
 import { redisKeys } from "./keys.ts"
-import { openBlockingRedis, openRedis } from "./redis.ts"
+import { openBlockingRedis, openRedis, type Redis } from "./redis.ts"
 import { WorkerStreams } from "./worker-streams.ts"
 import { systemClock } from "../std/system-clock.ts"
+import { ownRedis } from "../../tests/kit/services.ts"
 
 const redis = openRedis(inject("redis"), "worker streams test", () => {})
 beforeAll(() => redis.connect())
@@ -25,11 +27,18 @@ async function start(
     isRung?: boolean
     /** Each command by which streams are read. */
     onRead?: (words: string) => void
+    onTrouble?: () => void
+    /** Both ways to Redis; those of every test when left out. */
+    connections?: { readonly store: Redis; readonly blocking: Redis }
   } = {},
 ) {
+  const { store, blocking } = options.connections ?? {
+    store: redis,
+    blocking: openBlockingRedis(inject("redis"), "worker streams test blocking", () => {}),
+  }
+
   const keys = redisKeys(`test-${randomUUID()}:`)
-  const logs = new DeliveryLogs(redis, redis, keys)
-  const blocking = openBlockingRedis(inject("redis"), "worker streams test blocking", () => {})
+  const logs = new DeliveryLogs(store, store, keys)
   await blocking.connect()
   const { onRead } = options
   if (onRead) {
@@ -40,14 +49,14 @@ async function start(
     }
   }
   await logs.create("w", 1000)
-  await redis.multi().xadd(keys.inbox("w"), "0-1", "m", "[]").xdel(keys.inbox("w"), "0-1").exec()
+  await store.multi().xadd(keys.inbox("w"), "0-1", "m", "[]").xdel(keys.inbox("w"), "0-1").exec()
   const taken: LogItem[] = []
   const messages: string[][] = []
   let now = 0
   let marks = 0
   const streams = new WorkerStreams({
     blocking,
-    redis,
+    redis: store,
     keys,
     worker: "w",
     bounds: {
@@ -66,7 +75,7 @@ async function start(
       taken.push(...items)
       options.onItems?.(items)
     },
-    trouble: () => {},
+    trouble: () => options.onTrouble?.(),
   })
   streams.start("0-0", 1000)
   undo.push(() => streams.stop())
@@ -397,4 +406,31 @@ describe("a worker that appends to its own log", () => {
     streams.takeOwn({ at: "another", from: to, to: to + 1, fields: ['["e",1,2]', "lost"] })
     expect([inTurn(), streams.position]).toEqual([["1.1.0"], to])
   })
+})
+
+test("the connection to a Redis that stands still is given up once, and reading goes on when it is back", async () => {
+  const own = await ownRedis()
+  undo.push(() => own.close())
+  const store = openRedis(own.url, "worker streams test", () => {})
+  const blocking = openRedis(own.url, "worker streams test blocking", () => {}, { commandTimeout: 100 })
+  await store.connect()
+  undo.push(async () => store.disconnect())
+  let troubles = 0
+  let listeners = 0
+  const { taken, append } = await start({
+    connections: { store, blocking },
+    onTrouble() {
+      troubles++
+      listeners = Math.max(listeners, stalled.listenerCount("close"))
+    },
+  })
+  await append(1)
+  const stalled = (blocking as unknown as { stream: Socket }).stream
+  const before = stalled.listenerCount("close")
+  await own.pause()
+  await vi.waitFor(() => expect(troubles).toBeGreaterThan(10), { timeout: 20_000 })
+  expect(listeners).toBeLessThanOrEqual(before + 1)
+  await own.resume()
+  await append(1)
+  expect(taken).toHaveLength(2)
 })

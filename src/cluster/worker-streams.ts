@@ -205,10 +205,18 @@ export class WorkerStreams {
         if (this.#stopped) return
         isMore = true
         trouble(error)
-        if (blocking.status === "ready") blocking.disconnect(true)
+        if (blocking.status === "ready") await this.#giveUpConnection()
         await this.#options.clock.sleep(50)
       }
     }
+  }
+
+  /** Once: a Redis that stands still ends nothing, and every further call would leave a timer and a listener at the socket. */
+  async #giveUpConnection(): Promise<void> {
+    const { blocking, clock } = this.#options
+    blocking.disconnect(true)
+    // The client destroys the socket when its own time for that is over.
+    while (blocking.status === "ready" && !this.#stopped) await clock.sleep(50)
   }
 
   /** What has come, or comes within some seconds. */

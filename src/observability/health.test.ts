@@ -1,6 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises"
 import { expect, test } from "vitest"
-import { createHealth } from "./health.ts"
+import { createHealth, ReadinessLog } from "./health.ts"
+import { createLog } from "./log.ts"
 
 test("all is well when every check returns", async () => {
   const health = createHealth({ postgres: async () => {}, redis: () => {} })
@@ -50,4 +51,41 @@ test("a check that failed late does not become an unhandled rejection", async ()
   const health = createHealth({ late: () => wait(40).then(() => Promise.reject(new Error("late"))) }, { timeoutMs: 10 })
   expect((await health.ready()).ok).toBe(false)
   await wait(60)
+})
+
+test("a change of readiness is one line each way, with its reasons, however often it is asked", async () => {
+  const lines: Record<string, unknown>[] = []
+  const log = createLog({ level: "info", process: "web" }, { write: line => void lines.push(JSON.parse(line)) })
+  const readiness = new ReadinessLog(log)
+  let why: string | undefined
+  const health = createHealth(
+    {
+      redis: () => {
+        if (why) throw new Error(why)
+      },
+      postgres: () => {},
+      files: () => Promise.reject(new Error("no bucket")),
+    },
+    { cacheMs: 0, advisory: new Set(["files"]), onAnswer: answer => readiness.note(answer) },
+  )
+  const ask = async () => {
+    for (let n = 0; n < 3; n++) await health.ready()
+  }
+  await ask()
+  expect(lines).toEqual([])
+  why = "connection refused"
+  await ask()
+  why = "still refused"
+  await ask()
+  const checks = { redis: "connection refused", files: "no bucket" }
+  expect(lines).toEqual([expect.objectContaining({ level: "warn", msg: "worker not ready", checks })])
+  why = undefined
+  await ask()
+  expect(lines.slice(1)).toEqual([
+    expect.objectContaining({ level: "info", msg: "worker ready again", lastedMs: expect.any(Number) as number }),
+  ])
+  readiness.stop()
+  why = "closed"
+  await ask()
+  expect(lines).toHaveLength(2)
 })

@@ -1,4 +1,6 @@
 import { within } from "../std/deadline.ts"
+import type { Log } from "./log.ts"
+
 export interface Readiness {
   ok: boolean
   /** For operators: an error's message may name hosts and ports. */
@@ -8,7 +10,7 @@ export interface Readiness {
 /**
  * Asks every check at once; a check is well when it returns, ill when it throws or takes longer
  * than `timeoutMs`. Callers within `cacheMs` of an answer share it, so a probe costs the same
- * however many send it. What is `advisory` is told and does not decide.
+ * however many send it. What is `advisory` is told and does not decide. `onAnswer` sees every new answer.
  */
 export function createHealth(
   checks: Record<string, () => Promise<void> | void>,
@@ -16,7 +18,13 @@ export function createHealth(
     timeoutMs = 1000,
     cacheMs = 500,
     advisory = new Set(),
-  }: { timeoutMs?: number; cacheMs?: number; advisory?: ReadonlySet<string> } = {},
+    onAnswer = () => {},
+  }: {
+    timeoutMs?: number
+    cacheMs?: number
+    advisory?: ReadonlySet<string>
+    onAnswer?: (answer: Readiness) => void
+  } = {},
 ) {
   let running: Promise<Readiness> | undefined
   let latest: { answer: Readiness; until: number } | undefined
@@ -29,6 +37,7 @@ export function createHealth(
     const answer = { ok, checks: Object.fromEntries(results) }
     latest = { answer, until: performance.now() + cacheMs }
     running = undefined
+    onAnswer(answer)
     return answer
   }
 
@@ -44,6 +53,36 @@ export function createHealth(
 }
 
 export type Health = ReturnType<typeof createHealth>
+
+/** One line of the log when a process is no longer ready, with every reason, and one when it is again. */
+export class ReadinessLog {
+  readonly #log: Log
+  #isReady = true
+  #isOver = false
+  #changedAt = performance.now()
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  note({ ok, checks }: Readiness): void {
+    if (this.#isOver || ok === this.#isReady) return
+    this.#isReady = ok
+    const now = performance.now()
+    const lastedMs = Math.round(now - this.#changedAt)
+    this.#changedAt = now
+    if (ok) this.#log.info({ lastedMs }, "worker ready again")
+    else {
+      const failing = Object.entries(checks).filter(([, verdict]) => verdict !== "ok")
+      this.#log.warn({ checks: Object.fromEntries(failing) }, "worker not ready")
+    }
+  }
+
+  /** The process ends: what it lacks from now on, it was told to give up. */
+  stop(): void {
+    this.#isOver = true
+  }
+}
 
 async function verdict(check: () => Promise<void> | void, timeoutMs: number): Promise<string> {
   const well = async () => {

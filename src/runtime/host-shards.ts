@@ -3,7 +3,6 @@ import type { JobQueue } from "../cluster/job-queue.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import type { Timer } from "../std/clock.ts"
 import { epochMs, idOf } from "../domain/core/snowflake.ts"
-import type { Log } from "../observability/log.ts"
 import type { Lane } from "../storage/core/lanes.ts"
 import { Homes } from "./home.ts"
 import { Host, type HostedActor } from "./host.ts"
@@ -91,7 +90,7 @@ export function createShardParts<Source>(cluster: ClusterInside, options: ShardH
     wasWritten: (shard, number) => storage.placement.wasWritten(shard, number),
     dropHome: home => homes.drop(home),
     onDisowned: disowned => {
-      balancer.reopen(disowned).catch(balancingTrouble(log))
+      balancer.reopen(disowned).catch((error: unknown) => balancer.noteFailure(error))
     },
     onFenced() {
       const end = () => signals.emit("over", "declared dead")
@@ -134,8 +133,6 @@ export function createShardParts<Source>(cluster: ClusterInside, options: ShardH
   return { homes, interests, outbox, lane, queue, host, balancer }
 }
 
-const balancingTrouble = (log: Log) => (error: unknown) => log.warn({ err: error }, "rebalancing failed")
-
 /** Owns a part of the shards of the cluster and runs their actors. Before the process starts to take part. */
 export function hostShards(
   cluster: ClusterInside,
@@ -152,8 +149,6 @@ export function hostShards(
     commits: queue,
     appends: outbox,
     notReadyAfterMs: topology.actors.notReadyAfterMs,
-    clock,
-    log,
   })
   const owners = new OwnerWatch({
     directory,
@@ -169,7 +164,7 @@ export function hostShards(
   signals.on("failover", () => outbox.doubt())
   signals.on("ownersChanged", rows => balancer.noteOwners(rows))
   signals.on("membersChanged", () => {
-    balancer.balance().catch(balancingTrouble(log))
+    balancer.balance().catch((error: unknown) => balancer.noteFailure(error))
   })
 
   let tidying: Timer | undefined
@@ -188,7 +183,6 @@ export function hostShards(
     checkPublication: () => watch.check(),
     checkOwners: () => owners.check(),
     async stop() {
-      watch.stop()
       owners.stop()
       balancer.stop()
       // What is asked from elsewhere goes on to the next owner.

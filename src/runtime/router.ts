@@ -57,7 +57,7 @@ interface Waiting {
 }
 
 /** An answer of the owner, which another would give as well. */
-const isRefusal = (error: unknown): boolean => error instanceof Failure && error.code !== "unavailable"
+const isRefusal = (error: unknown): boolean => error instanceof Failure && error.code !== "unavailable" && error.code !== "internal"
 
 /** Every ask of a host has the same keys, wherever it came from. */
 const envelopeOf = (
@@ -328,7 +328,9 @@ export class Router {
         return reply
       } catch (error) {
         if (!(error instanceof ShardMoved) && !(error instanceof WorkerGone)) {
-          if (owner !== view.self.id) metrics.bus.asks[isRefusal(error) ? "refused" : "failed"].inc()
+          // At its deadline it counts as one without an answer.
+          if (owner !== view.self.id && clock.monotonic() < deadlineMs)
+            metrics.bus.asks[isRefusal(error) ? "refused" : "failed"].inc()
           throw error
         }
         if (owner === view.self.id) this.#noteMissing(shard, error)

@@ -13,6 +13,7 @@ import type { Outbox } from "./outbox.ts"
 import type { InterestObserver } from "./plugs.ts"
 import { readRowBody } from "./row.ts"
 import { Shard } from "./shard.ts"
+import { isTransient } from "./transient.ts"
 import { append } from "../std/multi-map.ts"
 import { backoffMs } from "../std/backoff.ts"
 
@@ -93,6 +94,8 @@ export class ShardBalancer {
   /** Those who could give something back have heard of the leaving. */
   #isAnnounced = false
   #stopped = false
+  /** The last round that failed is the last that there was. */
+  #isFailing = false
   /** Shards that somebody has asked for here, and that are not here. */
   readonly #sought = new Set<number>()
   #isSeeking = false
@@ -110,7 +113,7 @@ export class ShardBalancer {
   async start(): Promise<void> {
     await this.balance()
     this.#timer = this.#options.clock.every(this.#options.timing.rebalanceEveryMs, () => {
-      this.#again().catch((error: unknown) => this.#options.log.warn({ err: error }, "rebalancing failed"))
+      this.#again().catch((error: unknown) => this.noteFailure(error))
     })
   }
 
@@ -162,11 +165,18 @@ export class ShardBalancer {
 
   /** Somebody's notice: shards are ours now, or another's, or nobody's, because whom they were given to is dead. */
   noteOwners(rows: readonly ShardOwner[]): void {
-    const { host, log } = this.#options
+    const { host } = this.#options
     const { directory, view } = this.#options.cluster
     directory.learn(rows)
     if (rows.some(row => row.owner === null || (row.owner === view.self.id && !host.shard(row.shard))))
-      this.#balanceAnew().catch((error: unknown) => log.warn({ err: error }, "rebalancing failed"))
+      this.#balanceAnew().catch((error: unknown) => this.noteFailure(error))
+  }
+
+  /** While a service is away every round fails, for everybody who waits for it: that is said once until one succeeds. */
+  noteFailure(error: unknown): void {
+    const isKnown = isTransient(error) && (this.#isFailing || this.#leaving)
+    this.#options.log[isKnown ? "debug" : "warn"]({ err: error }, "rebalancing failed")
+    this.#isFailing = true
   }
 
   /**
@@ -225,6 +235,7 @@ export class ShardBalancer {
     this.#readAt = now
     try {
       await this.#takeAndGive()
+      this.#isFailing = false
     } catch (error) {
       this.#look = true
       throw error

@@ -1,4 +1,5 @@
 import type { Log } from "../observability/log.ts"
+import { isTransient } from "../runtime/transient.ts"
 import { eachConcurrently } from "../std/each-concurrently.ts"
 import type { JobTools } from "./processor.ts"
 
@@ -36,12 +37,16 @@ export function startSweeps({ sweeps, tools, log, now }: SweepOptions) {
   let running = Promise.resolve()
   const steps = sweeps.map(sweep => sweep(tools))
 
-  /** What one step fails at does not delay the others. */
+  /** What one step fails at does not delay the others. A service that is away fails all of them: that is said once. */
   async function run(beforeS: number): Promise<void> {
+    let isKnown = false
     for (const step of steps) {
       if (tools.signal.aborted) return
       await step(beforeS).catch((error: unknown) => {
-        if (!tools.signal.aborted) log.warn({ err: error }, "a step of the sweep failed")
+        if (tools.signal.aborted) return
+        const level = isKnown && isTransient(error) ? "debug" : "warn"
+        log[level]({ err: error }, "a step of the sweep failed")
+        isKnown ||= isTransient(error)
       })
     }
   }

@@ -1363,6 +1363,7 @@ export async function start(small = 0, objects?: OwnObjectStore): Promise<World>
   const through = (url: string, { port }: Link) => Object.assign(new URL(url), { port: String(port) }).href
   const program = await startProcesses({
     WORKERS: "2",
+    LOG_LEVEL: "info",
     DATABASE_URL: through(postgres.url, links.postgres),
     REDIS_URL: through(redis.url, links.redis),
     STARLING_SESSIONS_PER_USER: "1000",
@@ -1414,6 +1415,39 @@ async function healed(world: World, scene: Scene, bound: Bound): Promise<number>
   }
 }
 
+interface LogLine {
+  readonly msg: string
+  readonly worker?: string
+  readonly checks?: Record<string, string>
+}
+
+/** Of the log, which is all that stderr has. */
+const linesOf = (program: Processes): LogLine[] =>
+  program
+    .stderr()
+    .split("\n")
+    .slice(0, -1)
+    .map(line => JSON.parse(line) as LogLine)
+
+/** Each change of a worker's readiness is one line with its reason, and Node.js has nothing to warn of. */
+async function expectReadinessSaid({ program }: World, { serves, forgets }: Fault, saidBefore: number): Promise<void> {
+  const said = () => linesOf(program).slice(saidBefore)
+  const changes = () =>
+    ["web-0", "web-1"].map(name =>
+      said().filter(({ msg, worker }) => worker === name && /^worker (?:not ready|ready again)$/.test(msg)),
+    )
+  expect(said().filter(({ msg }) => msg === "warning of Node.js")).toEqual([])
+  // Workers that replace themselves may end unready.
+  if (serves || forgets) return
+  await until("all are ready again", () => changes().every(each => each.length % 2 === 0), { timeoutMs: 20_000 })
+  expect(changes().flat().length).toBeGreaterThan(0)
+  for (const each of changes())
+    for (const [i, { msg, checks = {} }] of each.entries()) {
+      expect(msg).toBe(i % 2 === 0 ? "worker not ready" : "worker ready again")
+      if (i % 2 === 0) expect(Object.values(checks).filter(why => why !== "").length).toBeGreaterThan(0)
+    }
+}
+
 let faultsSuffered = 0
 
 const classOf = (name: Asked) =>
@@ -1427,6 +1461,7 @@ const classOf = (name: Asked) =>
 export async function suffer(world: World, fault: Fault): Promise<string> {
   const { program, postgres } = world
   const bound = machineBounds()
+  const saidBefore = linesOf(program).length
   const [ada, lin] = [await Person.register(program, `ada_${++words}`), await Person.register(program, `lin_${words}`)]
   const scene = await prepared(world, ada, lin)
   const right = new Map<Asked, unknown>()
@@ -1478,6 +1513,7 @@ export async function suffer(world: World, fault: Fault): Promise<string> {
     await fault.end(world)
     isOver = true
     const healing = await healed(world, scene, bound)
+    await expectReadinessSaid(world, fault, saidBefore)
 
     const wrong = outcomes.filter(
       ({ name, status, milliseconds }) =>
