@@ -173,7 +173,7 @@ export function createAdmission(options: AdmissionOptions) {
 
   return {
     /** The bucket of a route's own, if it has one. */
-    bucketFor(route: Route): RouteBucket | undefined {
+    bucketFor(route: Pick<Route, "method" | "path" | "limit">): RouteBucket | undefined {
       if (route.limit === "none") return undefined
       const label = labelOf(route)
       const limit = limits.routes.get(label) ?? route.limit

@@ -1,4 +1,6 @@
 /** What operators see of the whole service, and how they set its state. */
+import { onTestFinished } from "vitest"
+import { openLink } from "../chaos/proxy.ts"
 import { newOperator } from "../kit/area.ts"
 import { refusal } from "../kit/conformance.ts"
 import { attentive } from "../kit/operator.ts"
@@ -60,6 +62,29 @@ test("PostgreSQL's connections are those that it has, and how long statements wa
   const after = await operator.on(shared.east).getPoolHealth()
   expect(after.total_acquisitions).toBeGreaterThanOrEqual(before.total_acquisitions + 80)
   expect(after.max_acquisition_time).toBeGreaterThanOrEqual(after.avg_pool_wait_time)
+})
+
+test("without PostgreSQL its connections are 500, other calls of operators 503", async ({ cluster }) => {
+  const { hostname: host, port } = new URL(cluster.databaseUrl)
+  const link = await openLink("postgres", () => ({ host, port: Number(port) }))
+  onTestFinished(() => link.close())
+  const databaseUrl = Object.assign(new URL(cluster.databaseUrl), { port: String(link.port) }).href
+  const [worker] = await cluster.boot(1, { databaseUrl })
+  const operator = await newOperator(cluster)
+  await operator.on(worker!).getPoolHealth()
+  link.set({ cut: true })
+  expect(await refusal(operator.on(worker!).getPoolHealth())).toBe("database_not_available")
+  expect(await refusal(operator.on(worker!).getNow({}))).toBe("unavailable")
+  link.set({})
+  await until("it is back", () =>
+    operator
+      .on(worker!)
+      .getPoolHealth()
+      .then(
+        () => true,
+        () => false,
+      ),
+  )
 })
 
 test("any worker tells what all of them do, and how they are", async ({ shared }) => {

@@ -10,6 +10,7 @@ import { generateSync } from "otplib"
 import type { Browser, BrowserContext, Page } from "playwright-core"
 import { beforeAll, onTestFinished } from "vitest"
 import { operatorRoutes, routes } from "../../src/contract/contract.ts"
+import { routeRateLimits } from "../../src/contract/core/limits.ts"
 import type { Route } from "../../src/contract/core/registry.ts"
 import { newOperator, type TestOperator } from "../kit/area.ts"
 import { startBrowser } from "../kit/browser.ts"
@@ -71,6 +72,21 @@ test("each answer has a nonce of its own and is kept by nobody; its files have n
     const answer = await send(shared.east, path!, { headers: { cookie: "" } })
     expect([path, answer.status, answer.headers.get("location")?.replace(/.*\//, "")]).toEqual([path, 307, to])
   }
+})
+
+test("who asks for the dashboard's page takes from its own limit, at both of its paths", async ({ cluster }) => {
+  const label = "GET /admin/ui-dashboard"
+  const strict = JSON.stringify({ [label]: { requests: 2, seconds: 60, burst: 0 } })
+  const [usual] = await cluster.boot(1, { limited: true })
+  const [limited] = await cluster.boot(1, { limited: true, config: { STARLING_RATE_LIMITS: strict } })
+  const statuses = []
+  for (const root of [...roots, ...roots]) statuses.push((await send(limited!, `${root}/ui-dashboard`)).status)
+  expect(statuses).toEqual([200, 200, 429, 429])
+  expect((await send(limited!, "/admin/login")).status).toBe(200)
+  const { status, headers } = await send(usual!, "/admin/ui-dashboard")
+  const { requests, burst } = routeRateLimits.get(label)!
+  const named = ["limit", "scope"].map(name => headers.get(`x-ratelimit-${name}`))
+  expect([status, ...named]).toEqual([200, String(requests + burst), "route"])
 })
 
 test("the page calls routes that the contract has, by their names", async () => {

@@ -17,6 +17,7 @@ export const errors = {
   too_many_failed_tokens: { status: 429, message: "Too many failed authentication attempts", retry: true },
   internal: { status: 500, message: "Internal server error", retry: true },
   unavailable: { status: 503, message: "Service temporarily unavailable", retry: true },
+  database_not_available: { status: 500, message: "Database not available", retry: true },
   maintenance: { status: 503, message: "Server is under maintenance", retry: true },
   address_blocked: { status: 403, message: "Access denied: your IP address is blocked.", retry: false },
 

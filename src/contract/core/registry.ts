@@ -113,6 +113,8 @@ export interface Route<
   readonly isForRenaming: boolean
   /** The refusal of a request without a token; absent: "authentication_required". */
   readonly failsWithoutToken?: ErrorCode
+  /** The refusal while PostgreSQL does not answer; absent: "unavailable". */
+  readonly failsWithoutDatabase?: ErrorCode
   /** Content types of an answer that is not JSON: `reply` is `Content` then. */
   readonly produces: readonly string[] | undefined
   /**
@@ -237,6 +239,7 @@ export function defineRoute<
     isGated?: boolean
     isForRenaming?: boolean
     failsWithoutToken?: ErrorCode
+    failsWithoutDatabase?: ErrorCode
     produces?: readonly string[]
     takesRanges?: boolean
     hasNextCursor?: boolean

@@ -72,7 +72,8 @@ export const getPoolHealth = defineRoute({
       timestamp: Seconds,
     })
     .meta({ id: "PoolHealthResponse" }),
-  fails: [],
+  failsWithoutDatabase: "database_not_available",
+  fails: ["database_not_available"],
 })
 
 const orUnknown = z.number().nullable()

@@ -159,9 +159,9 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
     if (route.auth === "administrator" && !isAdministrator(caller.permissions)) throw fail("administrator_only")
   }
 
-  /** A request that counts for its address alone. */
-  async function admit(exchange: Exchange): Promise<void> {
-    judge(exchange, await ask(exchange))
+  /** A request that counts for its address alone, and in a bucket of its own if it has one. */
+  async function admit(exchange: Exchange, bucket?: RouteBucket): Promise<void> {
+    judge(exchange, await ask(exchange, undefined, { bucket }))
   }
 
   return {

@@ -1,5 +1,7 @@
 import type { HttpRequest, HttpResponse } from "uWebSockets.js"
+import type { Admission, RouteBucket } from "../../cluster/admission.ts"
 import { fail } from "../../contract/core/errors.ts"
+import { labelOf, routeRateLimits } from "../../contract/core/limits.ts"
 import type { Method } from "../../contract/core/registry.ts"
 import { pages, type PageName, type PageRoute } from "../../contract/pages.ts"
 import { isUncounted } from "../../domain/core/rate-limits.ts"
@@ -24,6 +26,7 @@ export type On = (
 
 interface PageServingOptions {
   readonly access: Access
+  readonly bucketFor: Admission["bucketFor"]
   readonly area: OperatorArea
   readonly exchanges: Exchanges
   readonly replies: ReturnType<typeof createReplies>
@@ -41,13 +44,23 @@ const headersOf = (page: Page, coding: string | undefined, etag: string): Record
 
 /** Serves the pages, and the paths of the operator area that lead to them. */
 export function createPageServing(options: PageServingOptions) {
-  const { access, area, exchanges, replies, limits, metrics, observed } = options
+  const { access, bucketFor, area, exchanges, replies, limits, metrics, observed } = options
   const count = createPageRequests(limits.requestsPerMinute, metrics.http.refused.of("pages"))
 
-  async function answer(find: PageSource, { mount }: PageRoute, exchange: Exchange): Promise<void> {
+  const bucketOf = ({ path }: PageRoute): RouteBucket | undefined => {
+    const limit = routeRateLimits.get(labelOf({ method: "GET", path }))
+    return limit && bucketFor({ method: "GET", path, limit })
+  }
+
+  async function answer(
+    find: PageSource,
+    { mount }: PageRoute,
+    bucket: RouteBucket | undefined,
+    exchange: Exchange,
+  ): Promise<void> {
     if (mount === "operators") area.requireAddress(exchange)
     if (limits.requestsPerMinute !== Infinity) count(exchange.client.limited, exchange.startedAt)
-    if (!isUncounted(exchange.url)) await access.admit(exchange)
+    if (!isUncounted(exchange.url)) await access.admit(exchange, bucket)
     const page = await find(exchange.url)
     if (!page) throw fail("not_found")
     const { body, coding, etag } = await variantOf(page, exchange.acceptEncoding)
@@ -57,12 +70,15 @@ export function createPageServing(options: PageServingOptions) {
   }
 
   return (sources: Pages, on: On): void => {
-    for (const [name, find] of Object.entries(sources) as [PageName, PageSource][])
+    for (const [name, find] of Object.entries(sources) as [PageName, PageSource][]) {
+      const bucket = bucketOf(pages[name])
       for (const pattern of patternsOfPage(pages[name], area.openPath))
         on("GET", pattern, (res, req) => {
           const exchange = exchanges.open(res, req, observed)
-          if (exchange) answer(find, pages[name], exchange).catch((error: unknown) => exchanges.refuse(exchange, error))
+          if (!exchange) return
+          answer(find, pages[name], bucket, exchange).catch((error: unknown) => exchanges.refuse(exchange, error))
         })
+    }
     for (const { pattern, status, to } of area.redirects)
       on("GET", pattern, (res, req) => {
         const exchange = exchanges.open(res, req, observed)

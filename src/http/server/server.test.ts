@@ -727,7 +727,12 @@ test("CORS: listed origins with credentials, on errors too; preflights", async (
 
 test("system routes", async () => {
   for (const path of ["/health", "/api/v1/health"])
-    expect((await call("GET", path)).body).toEqual({ status: "healthy", version: "a.1.0-49" })
+    expect((await call("GET", path)).body).toEqual({
+      status: "healthy",
+      version: "a.1.0-49",
+      release: "source",
+      commit: "unknown",
+    })
   expect((await call("GET", "/readyz")).body).toEqual({ status: "ready", checks: { redis: "ok" } })
   ready = false
   const away = await call("GET", "/readyz")

@@ -17,6 +17,8 @@ import { patternsOf, prepareRoute, restOf, type PreparedRoute } from "./prepared
 import { createReplies, type DownloadLimits } from "./replies.ts"
 import type { RequestBody } from "./request-body.ts"
 import { auditReasonIn, idempotencyKeyIn, tokenIn } from "./request-headers.ts"
+import { fail } from "../../contract/core/errors.ts"
+import { isDatabaseUnavailable } from "../../storage/core/database.ts"
 import { StreamedBody } from "./streamed-body.ts"
 import { createUnmatched } from "./unmatched.ts"
 import { readParams, readQuery } from "./validation.ts"
@@ -69,6 +71,9 @@ function requireOpen({ maintenance }: HttpServerOptions["access"]): void {
   if (refusal) throw refusal
 }
 
+const refusalOf = ({ failsWithoutDatabase }: Route, error: unknown): unknown =>
+  failsWithoutDatabase && isDatabaseUnavailable(error) ? fail(failsWithoutDatabase, {}, { cause: error }) : error
+
 function sendReply(
   replies: ReturnType<typeof createReplies>,
   route: Route,
@@ -102,7 +107,16 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
   const observe = observing(options)
   const observed = observe("GET", "pages", { endpoint: "pages", method: "GET" })
   const unmatched = observe("other", "unmatched", otherEndpoint)
-  const registerPages = createPageServing({ access, area, exchanges, replies, limits: limits.pages, metrics, observed })
+  const registerPages = createPageServing({
+    access,
+    bucketFor: route => rules.admission.bucketFor(route),
+    area,
+    exchanges,
+    replies,
+    limits: limits.pages,
+    metrics,
+    observed,
+  })
   const registerUnmatched = createUnmatched({ access, area, cors, exchanges, observed: unmatched })
 
   function serve(prepared: PreparedRoute, res: HttpResponse, req: HttpRequest): void | Promise<void> {
@@ -180,7 +194,7 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
     } catch (error) {
       if (body && route.form?.file) await bodies.drain(exchange, body)
       body?.release()
-      exchanges.refuse(exchange, error)
+      exchanges.refuse(exchange, refusalOf(route, error))
     } finally {
       exchange.dueAt = Infinity
       body?.release()

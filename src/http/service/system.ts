@@ -16,6 +16,7 @@ import type { ReplyOf } from "../../contract/core/registry.ts"
 import type { AccessTokens } from "../../domain/service/access-tokens.ts"
 import type { OAuthPolicy } from "../../domain/accounts/oauth.ts"
 import type { Health } from "../../observability/health.ts"
+import { release } from "../../observability/release.ts"
 
 /** What a client may ask of the service as a whole. */
 export interface ServiceFacts {
@@ -67,7 +68,12 @@ export function system(http: SystemNeeds): Handlers<typeof routes> {
   const oldest = known(policy.min_client_version)
 
   return {
-    getHealth: () => ({ status: "healthy", version: wireVersion }),
+    getHealth: () => ({
+      status: "healthy",
+      version: wireVersion,
+      release: release.version,
+      commit: release.commit,
+    }),
     getLive: () => ({ status: "alive" }),
 
     async getReady() {
