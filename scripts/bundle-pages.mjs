@@ -56,5 +56,5 @@ export async function bundlePages(root) {
       ]
     }),
   )
-  return { files, manifest, licenses: licensesOf(root, inputs) }
+  return { files, manifest, inputs, licenses: licensesOf(root, inputs) }
 }

@@ -26,7 +26,7 @@ export const apart = ["uWebSockets.js", "sharp", "argon2"]
  * What `src/web` serves of packages that only the build needs: it is copied beside that code, with
  * its licenses.
  */
-const vendored = {
+export const vendored = {
   "redoc.standalone.js": "redoc/bundles/redoc.standalone.js",
   "redoc.LICENSE": "redoc/LICENSE",
   "swagger-ui-bundle.js": "swagger-ui-dist/swagger-ui-bundle.js",

@@ -26,6 +26,7 @@ import { digestOf } from "./interface-digest.ts"
 import { dashboardFile, dashboards } from "./watching/dashboards.ts"
 import { metricRows } from "./watching/metrics-page.ts"
 import { rulesFile, runbookSections } from "./watching/rules.ts"
+import { noticeText } from "./notice.ts"
 import { invariantRows, readInvariants } from "./invariants.ts"
 import { fieldsOf, typeOf, type Schema, type Writing } from "../src/contract/core/field-list.ts"
 import { jsonSchema } from "../src/apidocs/json-schema.ts"
@@ -415,6 +416,7 @@ const documents: Record<string, string> = {
   ...Object.fromEntries(dashboards.map(one => [`deploy/grafana/${one.file}.json`, dashboardFile(one)])),
   "docs/api/events.md": eventsPage(),
   "docs/internals/invariants.md": invariantsPage(),
+  NOTICE: await noticeText(fileURLToPath(root)),
 }
 
 const { values: options } = parseArgs({ options: { check: { type: "boolean" }, out: { type: "string" } } })

@@ -4,11 +4,14 @@ import { readFileSync } from "node:fs"
 import { copyFile, mkdir, mkdtemp, readdir, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { expect, test } from "vitest"
 
 interface Entry {
+  readonly name?: string
   readonly version?: string
+  readonly dev?: boolean
   readonly integrity?: string
   readonly dependencies?: Record<string, string>
   readonly optionalDependencies?: Record<string, string>
@@ -50,6 +53,22 @@ test("npm ci of this machine finds nothing missing in the lockfile", async ({ on
     cwd: folder,
   })
   expect(stdout).toMatch(/added \d{3} packages/)
+})
+
+test("the bill of materials lists what is needed to run, of every platform, and nothing else", async () => {
+  const cwd = fileURLToPath(new URL("../..", import.meta.url))
+  const { stdout } = await promisify(execFile)("npm", ["run", "--silent", "sbom"], { cwd, maxBuffer: 1 << 24 })
+  const { bomFormat, components } = JSON.parse(stdout) as {
+    bomFormat: string
+    components: { purl: string; hashes?: unknown[]; licenses?: unknown[] }[]
+  }
+  expect(bomFormat).toBe("CycloneDX")
+  const needed = Object.entries(packages).filter(([path, { dev }]) => path !== "" && !dev)
+  const nameOf = (path: string) => packages[path]!.name ?? path.slice(path.lastIndexOf("node_modules/") + 13)
+  const wanted = needed.map(([path, { version }]) => `pkg:npm/${nameOf(path).replace("@", "%40")}@${version}`)
+  expect(components.map(({ purl }) => purl).toSorted()).toEqual([...new Set(wanted)].toSorted())
+  for (const { purl, hashes, licenses } of components)
+    expect([purl, hashes?.length, licenses?.length]).toEqual([purl, 1, 1])
 })
 
 test("without the lockfile nothing is installed, and the start says so", async ({ onTestFinished }) => {
