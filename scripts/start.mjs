@@ -7,12 +7,14 @@ import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import { Unprepared, prepare, root } from "./prepare.mjs"
 
-await prepare({ redis: !process.env.REDIS_URL }).catch(error => {
+const argv = process.argv.slice(2)
+// What is only asked needs no Redis.
+await prepare({ redis: !process.env.REDIS_URL && argv.length === 0 }).catch(error => {
   console.error(error instanceof Unprepared ? error.message : error)
   process.exit(1)
 })
 
-const main = spawn(process.execPath, [join(root, "dist", "src", "main.js"), ...process.argv.slice(2)], {
+const main = spawn(process.execPath, [join(root, "dist", "src", "main.js"), ...argv], {
   stdio: ["ignore", "inherit", "inherit"],
   // A group of its own: Ctrl-C comes through here once, instead of also to each process of the
   // cluster.

@@ -8,7 +8,7 @@ import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import type { DestinationStream } from "pino"
 import { clusterConfig } from "../cluster.config.ts"
-import { ConfigError, readConfig, type Config } from "./config.ts"
+import { ConfigError, entries, readConfig, type Config } from "./config.ts"
 import { answerMetrics } from "./observability/aggregate.ts"
 import { Captures } from "./observability/captures.ts"
 import { answerDebug } from "./observability/debug.ts"
@@ -16,10 +16,13 @@ import { LogFile } from "./observability/log-file.ts"
 import { textOf } from "./observability/log-text.ts"
 import { createLog, type Log } from "./observability/log.ts"
 import { createMetrics } from "./observability/metrics.ts"
+import { release } from "./observability/release.ts"
+import { helpText } from "./process/primary/help.ts"
 import { signOfLifeEveryMs, type Order, type Report, type StartOrder } from "./process/primary/orders.ts"
+import { platformProblem, thisPlatform } from "./process/primary/platform.ts"
 import { systemClock } from "./std/system-clock.ts"
 import { tracesOf } from "./process/traces.ts"
-import { endOnBugs } from "./process/uncaught-errors.ts"
+import { endOnBugs, logWarnings } from "./process/uncaught-errors.ts"
 
 /** `over`: the incarnation was declared dead, or lost its log; the primary starts another in its place. */
 const exitCodes = { done: 0, failed: 1, misconfigured: 2, over: 75 } as const
@@ -35,26 +38,49 @@ if (cluster.worker) serve(cluster.worker)
 else await lead()
 
 async function lead(): Promise<never> {
-  const [argument] = process.argv.slice(2)
-  if (argument !== undefined) {
-    console.error(`starling: ${argument} means nothing here; every setting is an environment variable`)
-    process.exit(exitCodes.misconfigured)
+  const [argument, ...others] = process.argv.slice(2)
+  if (argument !== undefined) process.exit(answer(argument, others))
+  const problem = platformProblem(thisPlatform())
+  if (problem !== undefined) {
+    console.error(`starling: ${problem}`)
+    process.exit(exitCodes.failed)
   }
   const config = configuration()
   const log = createLog({ level: config.logLevel, process: "primary" }, destination(config, "primary"))
   endOnBugs(log, exitCodes.failed)
+  logWarnings(log)
+  log.info({ ...release, node: process.versions.node }, "starting")
   const { runPrimary } = await import("./process/primary.ts")
   const reason = await runPrimary({
     config,
     topology: clusterConfig,
     log,
-    metrics: createMetrics({ loopResolutionMs: quietLoopMs }),
+    metrics: createMetrics({ loopEveryMs: quietLoopMs }),
     // Password hashes take as many threads as there are cores; files and names must not wait behind them.
     environment: {
       UV_THREADPOOL_SIZE: process.env["UV_THREADPOOL_SIZE"] ?? String(Math.max(8, 2 * availableParallelism())),
     },
   })
   process.exit(reason === "told" ? exitCodes.done : exitCodes.failed)
+}
+
+/** What is asked of the program and starts nothing. @returns the exit code */
+function answer(argument: string, others: readonly string[]): number {
+  if (others.length === 0 && argument === "--version")
+    console.log(`starling ${release.version}, commit ${release.commit}, Node.js ${process.versions.node}`)
+  else if (others.length === 0 && argument === "--help") console.log(helpText(entries))
+  else if (others.length === 0 && argument === "--check-config") {
+    configuration()
+    const given = entries.filter(({ name }) => process.env[name]?.trim())
+    const names = given.length === 0 ? "none is given" : `given are ${given.map(({ name }) => name).join(", ")}`
+    console.log(`starling: the settings are valid; ${names}`)
+  } else {
+    console.error(
+      `starling: ${[argument, ...others].join(" ")} means nothing here, see --help; settings are environment variables`,
+    )
+    return exitCodes.misconfigured
+  }
+  return exitCodes.done
 }
 
 function configuration(): Config {
@@ -83,8 +109,10 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
   async function start({ self, predecessor, config, port, ...places }: StartOrder): Promise<void> {
     log = createLog({ level: config.logLevel, process: self.role, worker: place }, destination(config, place))
     endOnBugs(log, exitCodes.failed)
+    logWarnings(log)
     const metrics = createMetrics({
-      ...(self.role !== "web" && { loopResolutionMs: quietLoopMs }),
+      worker: place,
+      ...(self.role !== "web" && { loopEveryMs: quietLoopMs }),
       ...tracesOf(config, self),
     })
     finishTraces = metrics.finishTraces

@@ -198,7 +198,7 @@ export const alerts: readonly Alert[] = [
   {
     name: "StarlingEventLoopBlocked",
     severity: "ticket",
-    expr: `max by (worker) (${loop}{statistic="p99"}) > 0.1`,
+    expr: `1 - sum by (worker) (rate(${loop}_bucket{le="0.1"}[5m])) / sum by (worker) (rate(${loop}_count[5m])) > 0.01`,
     forMinutes: 10,
     summary: "The event loop of a worker is often late by more than a tenth of a second",
     meaning:
@@ -210,8 +210,8 @@ export const alerts: readonly Alert[] = [
       "`starling_gc_duration_seconds` shows whether it is garbage collection: then the process has too little memory.",
     ],
     example: {
-      fires: { [`${loop}{statistic="p99",worker="web-0"}`]: "0.2x40" },
-      silent: { [`${loop}{statistic="p99",worker="web-0"}`]: "0.05x40" },
+      fires: histogram(loop, 0.1, 8, 'worker="web-0",'),
+      silent: histogram(loop, 0.1, 0, 'worker="web-0",'),
       labels: { worker: "web-0" },
     },
   },

@@ -255,7 +255,7 @@ const hosts: Dashboard = {
     {
       title: "Event loop late, p99",
       unit: "s",
-      queries: [['starling_event_loop_delay_seconds{statistic="p99"}', "{{instance}} {{worker}}"]],
+      queries: [[quantile(0.99, "starling_event_loop_delay_seconds", "instance, worker"), "{{instance}} {{worker}}"]],
     },
     {
       title: "Garbage collection",

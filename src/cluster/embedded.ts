@@ -80,10 +80,10 @@ export async function startEmbeddedRedis(options: EmbeddedRedisOptions): Promise
 
     let stopping = false
     const done = server.exited.then(how => {
-      if (!stopping) log.error({ pid: server.pid, how }, "embedded Redis ended by itself")
+      if (!stopping) log.error({ of_pid: server.pid, how }, "embedded Redis ended by itself")
       return how
     })
-    log.info({ port: Number(new URL(url).port), pid: server.pid }, "embedded Redis is ready")
+    log.info({ port: Number(new URL(url).port), of_pid: server.pid }, "embedded Redis is ready")
     return {
       url,
       pid: server.pid,
@@ -126,7 +126,7 @@ async function endLeftOver(folder: string, log: ChildLog): Promise<void> {
   const pid = Number.parseInt(await readFile(join(folder, "redis.pid"), "utf8").catch(() => ""), 10)
   const isOurs = async () => (await commandLine(pid))?.includes(configFile(folder)) ?? false
   if (!(pid > 0) || !(await isOurs())) return
-  log.warn({ pid }, "stopping a Redis that an earlier run left behind")
+  log.warn({ of_pid: pid }, "stopping a Redis that an earlier run left behind")
   await endOrphan(pid, isOurs, shutdownSignals)
 }
 

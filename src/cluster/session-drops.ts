@@ -136,7 +136,7 @@ export class SessionDrops {
       const waitedMs = Math.round(clock.monotonic() - startedAt)
       if (waitedMs >= tellAfterMs && !isTold) {
         isTold = true
-        log.warn({ worker, waitedMs }, "waiting for a worker to drop sessions")
+        log.warn({ of: worker, waitedMs }, "waiting for a worker to drop sessions")
       }
       const sentAt = clock.monotonic()
       const now = await this.#look(worker).catch(() => undefined)

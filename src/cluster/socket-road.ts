@@ -314,7 +314,7 @@ export class SocketRoad {
     connection.onEnd = () => {
       if (line.connection === connection) this.#break(line, "it ended")
     }
-    log.debug({ worker }, "socket to a worker is open")
+    log.debug({ of: worker }, "socket to a worker is open")
     if (line.taken > 0) this.#tell(line)
     this.#change(line)
   }

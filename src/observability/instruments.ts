@@ -257,6 +257,14 @@ export function declareIn(registry: Registry) {
       bounds: Bounds,
     ) => register({ type: "counter", name, help, labels }, new Family<L, Counter>(labels, () => new Counter(), bounds)),
 
+    /** What does not change: it is in the labels, the value is 1. */
+    info: (name: string, help: string, facts: Record<string, string>) =>
+      register({ type: "gauge", name, help, labels: Object.keys(facts) }, {
+        write(_name, labels, into) {
+          into.push({ value: 1, labels: { ...labels, ...facts } })
+        },
+      }),
+
     gauge: (name: string, help: string) => register({ type: "gauge", name, help, labels: [] }, new Gauge()),
     gauges: <V extends string>(name: string, help: string, label: string, values: readonly V[]) =>
       fixed("gauge", name, help, label, values, () => new Gauge()),

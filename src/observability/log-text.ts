@@ -11,9 +11,7 @@ const cut = "…"
  * @param place the process that says it
  */
 export function textOf(json: string, place: string): string {
-  const { level, time, msg, process: _, worker, pid: __, ...more } = JSON.parse(json) as Record<string, unknown>
-  // A fact of that name takes the place of the process's own.
-  const facts = worker === undefined || worker === place ? more : { worker, ...more }
+  const { level, time, msg, process: _, worker: __, pid: ___, ...facts } = JSON.parse(json) as Record<string, unknown>
   const when = `${String(time).slice(0, 10)} ${String(time).slice(11, 19)},${String(time).slice(20, 23)}`
   const words = Object.entries(facts).map(([name, fact]) => `${name}=${JSON.stringify(fact)}`)
   const message = [place, msg, ...words].join(" ").replace(control, " ")

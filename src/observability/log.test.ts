@@ -15,6 +15,17 @@ test("a line is one JSON object with ISO time, level, place and phrase", () => {
   expect(lines[0]!["time"]).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 })
 
+test("a fact about another process does not stand under a name that the line has already", () => {
+  const { text, lines } = record(log => {
+    log.info({ pid: 7, worker: "web-2", level: 3 }, "one")
+    log.child({ process: "job" }).info("two")
+  })
+  expect(lines[0]).toMatchObject({ pid: process.pid, of_pid: 7, worker: "web-1", of_worker: "web-2", of_level: 3 })
+  expect(lines[1]).toMatchObject({ process: "web", of_process: "job" })
+  for (const name of ["level", "time", "process", "worker", "pid", "msg"])
+    expect(text.split(`"${name}":`), name).toHaveLength(3)
+})
+
 test("a child carries its request id, and its children too", () => {
   const { lines } = record(log => log.child({ request_id: "r1" }).child({ shard: 3 }).info("here"))
   expect(lines[0]).toMatchObject({ request_id: "r1", shard: 3, msg: "here" })

@@ -51,7 +51,18 @@ const secret = /(token|password|authorization|cookie|e?mail|content|secret)s?$/i
 const hidden = "[hidden]"
 const deepest = 8
 
-const visible = (fields: Record<string, unknown>) => show(fields, 0) as Record<string, unknown>
+/** What every line has. A fact of that name, which is one of something else, would stand there twice: it is `of_pid`, say. */
+const ownFields = ["level", "time", "process", "worker", "pid", "msg"]
+
+function visible(fields: Record<string, unknown>): Record<string, unknown> {
+  const shown = show(fields, 0) as Record<string, unknown>
+  for (const name of ownFields) {
+    if (!Object.hasOwn(shown, name)) continue
+    shown[`of_${name}`] = shown[name]
+    delete shown[name]
+  }
+  return shown
+}
 
 /**
  * A copy without secrets at any depth. Bytes become their length, errors the facts that name no

@@ -1,36 +1,38 @@
-import type { IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks"
+import { createHistogram } from "node:perf_hooks"
 
-/** How late the event loop is. */
-export class LoopDelay {
-  readonly #loop: IntervalHistogram
-  readonly #resolutionMs: number
+/**
+ * Tells how late the event loop is: a timer of `everyMs` observes by how many seconds it was late. Each look wakes a process that
+ * would sleep, so there is one for all who want to know.
+ */
+export function watchLoop(everyMs: number, observe: (seconds: number) => void): { stop(): void } {
+  let lookedAt = performance.now()
+  const timer = setInterval(() => {
+    const now = performance.now()
+    observe(Math.max(0, now - lookedAt - everyMs) / 1e3)
+    lookedAt = now
+  }, everyMs)
+  timer.unref()
+  return { stop: () => clearInterval(timer) }
+}
 
-  /** @param resolutionMs between two looks, each of which wakes a process that would sleep; a shorter delay is seen only now and then */
-  constructor(monitorLoop: typeof monitorEventLoopDelay, resolutionMs: number) {
-    this.#resolutionMs = resolutionMs
-    this.#loop = monitorLoop({ resolution: resolutionMs })
-    // Once: Node would take a pause in which it did not look for a delay.
-    this.#loop.enable()
+/** The histogram counts whole numbers from 1 on: microseconds. */
+const maxMicroseconds = 3_600_000_000
+
+/** How late the event loop was, for one reader, which ends the periods. */
+export class LoopPeriod {
+  // Two digits: a percentile is at most one percent off, in 30 KiB.
+  readonly #delays = createHistogram({ lowest: 1, highest: maxMicroseconds, figures: 2 })
+
+  observe(seconds: number): void {
+    this.#delays.record(Math.min(maxMicroseconds, Math.max(1, Math.round(seconds * 1e6))))
   }
 
-  /** Seconds, since the last `takeMax`. */
+  /** Seconds, since the last `end`; 0 when nobody has looked. */
   percentile(percent: number): number {
-    return this.#delay(this.#loop.percentile(percent))
+    return this.#delays.count === 0 ? 0 : this.#delays.percentile(percent) / 1e6
   }
 
-  /** The longest in seconds; the period ends with it. */
-  takeMax(): number {
-    const max = this.#loop.count > 0 ? this.#delay(this.#loop.max) : 0
-    this.#loop.reset()
-    return max
-  }
-
-  stop(): void {
-    this.#loop.disable()
-  }
-
-  /** Node records the time between two looks, its own pause included, and NaN before the first. */
-  #delay(nanoseconds: number): number {
-    return Math.max(0, nanoseconds / 1e9 - this.#resolutionMs / 1e3) || 0
+  end(): void {
+    this.#delays.reset()
   }
 }

@@ -1,4 +1,3 @@
-import { monitorEventLoopDelay } from "node:perf_hooks"
 import { getHeapStatistics } from "node:v8"
 import { Registry } from "prom-client"
 import type { ErrorCode } from "../contract/core/errors.ts"
@@ -6,16 +5,17 @@ import { closeCodes, opcodes } from "../contract/core/gateway-codes.ts"
 import { openDescriptors, descriptorLimit } from "./descriptors.ts"
 import { observeCollections } from "./garbage-collections.ts"
 import { Holdings } from "./holdings.ts"
-import { LoopDelay } from "./loop-delay.ts"
+import { LoopPeriod, watchLoop } from "./loop-delay.ts"
 import { SlowRequests } from "./slow-requests.ts"
 import { Tracer, type TraceExport, type TraceExportOptions } from "./traces.ts"
 import { declareIn, type Counter, type Histogram } from "./instruments.ts"
+import { release } from "./release.ts"
 
 export interface MetricsOptions {
-  /** Milliseconds between two looks at the event loop, see `LoopDelay`. */
-  readonly loopResolutionMs?: number
-  /** What looks; Node's own when left out. */
-  readonly monitorLoop?: typeof monitorEventLoopDelay
+  /** The name of the process's place, such as "web-0". */
+  readonly worker?: string
+  /** Milliseconds between two looks at the event loop, each of which wakes a process that would sleep. */
+  readonly loopEveryMs?: number
   /** Where spans of traced requests go, if any are. */
   readonly traces?: (counted: TraceExportOptions["counted"]) => TraceExport
   /** The share of requests that are traced. */
@@ -31,17 +31,19 @@ export interface MetricsOptions {
  * Durations are seconds, sizes bytes.
  */
 export function createMetrics({
-  loopResolutionMs = 100,
-  monitorLoop = monitorEventLoopDelay,
+  worker = "primary",
+  loopEveryMs = 100,
   traces,
   traceShare = 0,
 }: MetricsOptions = {}) {
   const registry = new Registry()
   const declare = declareIn(registry)
-  // Two periods, each with its own end. Both are begun in one turn, so their looks are due at the same moment and one
-  // wake-up of the process is enough for both.
-  const loop = new LoopDelay(monitorLoop, loopResolutionMs)
-  const figuresLoop = new LoopDelay(monitorLoop, loopResolutionMs)
+  const figuresLoop = new LoopPeriod()
+  const observe = loopMetrics(declare, worker)
+  const loop = watchLoop(loopEveryMs, seconds => {
+    observe(seconds)
+    figuresLoop.observe(seconds)
+  })
   const collections = observeCollections(collectionsMetrics(declare))
 
   const exported = tracesMetrics(declare)
@@ -73,7 +75,7 @@ export function createMetrics({
     telemetry: telemetryMetrics(declare),
     signIns: signInsMetrics(declare),
     host: hostMetrics(declare),
-    /** For who ends its period at other moments than those who scrape. */
+    /** For the figures of operators, which end its period. */
     figuresLoop,
     /** Begins spans; undefined: nothing is traced. */
     tracer: spans && new Tracer({ spans, share: traceShare }),
@@ -82,12 +84,11 @@ export function createMetrics({
     /** Releases the observers of the event loop and of garbage collections. */
     close() {
       loop.stop()
-      figuresLoop.stop()
       collections.stop()
     },
   }
 
-  processMetrics(declare, loop)
+  processMetrics(declare)
   return metrics
 }
 
@@ -689,17 +690,25 @@ function searchMetrics(declare: Declare) {
   }
 }
 
-function processMetrics(declare: Declare, loop: LoopDelay) {
-  const loopDelay = declare.gauges(
+/** A total has no process; this one is of use only by process. */
+function loopMetrics(declare: Declare, worker: string): (seconds: number) => void {
+  const loopDelays = declare.histogramFamily<[worker: string]>(
     "starling_event_loop_delay_seconds",
-    "Delay of the event loop since the last scrape",
-    "statistic",
-    ["p50", "p99", "max"],
+    "How late the event loop was at each look: 10 a second in web workers, 4 in others",
+    ["worker"],
+    [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5],
+    { most: 1 },
   )
-  loopDelay.p50.from(() => loop.percentile(50))
-  loopDelay.p99.from(() => loop.percentile(99))
-  // Read last of the three, so it ends the period.
-  loopDelay.max.from(() => loop.takeMax())
+  const delay = loopDelays.of(worker)
+  return seconds => delay.observe(seconds)
+}
+
+function processMetrics(declare: Declare) {
+  const node = process.versions.node
+  declare.info("starling_build_info", "What runs: its version, its commit and the version of Node.js", {
+    ...release,
+    node,
+  })
   declare.counter("starling_process_cpu_seconds_total", "User and system CPU time of the process").from(() => {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1e6

@@ -107,7 +107,7 @@ export class FigureNotes {
     this.#cpu = process.cpuUsage()
     this.#cpuAtMs = clock.monotonic()
     const loopP99Ms = metrics.figuresLoop.percentile(99) * 1_000
-    metrics.figuresLoop.takeMax()
+    metrics.figuresLoop.end()
     return {
       uptime_seconds: Math.floor((clock.now() - this.#startedAtMs) / 1000),
       memory_mb: rounded(process.memoryUsage.rss() / 1_048_576),

@@ -19,7 +19,8 @@ import { systemClock as clock } from "../std/system-clock.ts"
 import { DeadWorkers } from "./primary/dead-workers.ts"
 import { Processes, type Role } from "./primary/processes.ts"
 import { makeSocketFolder } from "../cluster/unix-sockets.ts"
-import { say } from "./primary/say.ts"
+import { complain, say } from "./primary/say.ts"
+import { sentenceOf } from "./primary/sentences.ts"
 import { secretKeyOf } from "./primary/secret-key.ts"
 import { checkRedis, connectRedis, retryWhileStarting, hostsOf, startServices } from "./primary/services.ts"
 import { migrate } from "../storage/core/migrate.ts"
@@ -48,12 +49,12 @@ export async function runPrimary(options: PrimaryOptions): Promise<Reason> {
   const unwatch = watchSignals(ending)
   // Before the first process is there, too: nobody would expect this signal to end the program.
   let restart = (): Promise<void> => Promise.reject(new Error("the start is not over yet"))
-  const unwatchRestarts = watchRestarts(() => restart())
+  const unwatchRestarts = watchRestarts(() => restart(), log)
   try {
     restart = await start(options, ending, stops)
   } catch (error) {
     if (ending.reason === undefined) {
-      console.error(`starling: ${(error as Error).message}`)
+      complain(log, "the start has failed", sentenceOf(error as Error))
       // Plain errors were written for people; any other needs its stack.
       const level = (error as Error).constructor === Error ? "debug" : "fatal"
       log[level]({ err: error }, "start failed")
@@ -85,6 +86,12 @@ async function start(
     const keeper = new LogKeeper({ ...topology.logs, folder: logFolder, clock, log })
     stops.push(() => keeper.stop())
   }
+  // On another machine nobody reaches that name; on this one it is the name of the machine.
+  if (!options.config.hasPublicUrl && !/^(127\.|::1$|localhost$)/.test(options.config.host))
+    log.warn(
+      { url: options.config.publicUrl },
+      "PUBLIC_URL is not set: links in mail and of webhooks name this machine only",
+    )
   // With PORT=0 the address is known only now.
   const config: Config =
     options.config.port === port

@@ -21,7 +21,7 @@ import type { TextJudge } from "../integrations/text-judge.ts"
 import { PictureRequests } from "../cluster/picture-requests.ts"
 import { createBudgets } from "../cluster/budgets.ts"
 import { createHashing } from "../integrations/password-hashing.ts"
-import { createHealth } from "../observability/health.ts"
+import { createHealth, ReadinessLog, type Health, type Readiness } from "../observability/health.ts"
 import type { Log } from "../observability/log.ts"
 import type { ShardHost } from "../runtime/host-shards.ts"
 import type { Timer } from "../std/clock.ts"
@@ -61,6 +61,7 @@ export function openRest(
     metrics,
   })
   const classifiers = classifiersOf(options, connections)
+  const readiness = healthOf(parts, host, log)
   const server = createRestServer(
     {
       ask: cluster.ask,
@@ -99,7 +100,7 @@ export function openRest(
         }),
       },
       service: {
-        health: healthOf(parts, host),
+        health: readiness.health,
         lookEveryMs: topology.service.lookEveryMs,
         status: () => shownStatus(service.facts),
         accessTokens: () => service.accessTokens,
@@ -145,6 +146,7 @@ export function openRest(
   )
   return {
     server,
+    watchReadiness: readiness.watch,
     async stopDeferred() {
       deferred.stop()
       classifiers.asking.close()
@@ -230,21 +232,44 @@ function deferredWork(log: Log) {
   }
 }
 
-const healthOf = ({ connections, cluster }: WebParts, host: Pick<ShardHost, "checkPublication" | "checkOwners">) =>
-  createHealth(
-    {
-      postgres: () => connections.storage.placement.ping(),
-      redis: () => connections.admission.ping().then(() => {}),
-      membership: () => cluster.check(),
-      lineage: () => cluster.checkLineage(),
-      publication: () => host.checkPublication(),
-      shards: () => host.checkOwners(),
-      files: () => connections.blobs.check(),
-    },
+/** Milliseconds between two looks at readiness, so that a change is in the log although nobody asks. */
+const readinessEveryMs = 5_000
+
+function healthOf(
+  { connections, cluster }: WebParts,
+  host: Pick<ShardHost, "checkPublication" | "checkOwners">,
+  log: Log,
+): { readonly health: Health; watch(): Timer } {
+  const lines = new ReadinessLog(log)
+  const deciding = {
+    postgres: () => connections.storage.placement.ping(),
+    redis: () => connections.admission.ping().then(() => {}),
+    membership: () => cluster.check(),
+    lineage: () => cluster.checkLineage(),
+    publication: () => host.checkPublication(),
+    shards: () => host.checkOwners(),
+  }
+  const options = { timeoutMs: 1_000, cacheMs: 500, onAnswer: (answer: Readiness) => lines.note(answer) }
+  // Nobody has asked, so an object store is not: each look at one costs a request.
+  const looked = createHealth(deciding, options)
+  return {
     // Without files nearly everything can be served still: a balancer that took out every worker would
     // end that, too.
-    { timeoutMs: 1_000, cacheMs: 500, advisory: new Set(["files"]) },
-  )
+    health: createHealth(
+      { ...deciding, files: () => connections.blobs.check() },
+      { ...options, advisory: new Set(["files"]) },
+    ),
+    watch() {
+      const timer = clock.every(readinessEveryMs, () => void looked.ready())
+      return {
+        stop() {
+          lines.stop()
+          timer.stop()
+        },
+      }
+    },
+  }
+}
 
 /** The refusal of every request while the service is in maintenance. */
 function maintenanceOf({ facts }: ServiceView): Failure | undefined {
@@ -253,9 +278,9 @@ function maintenanceOf({ facts }: ServiceView): Failure | undefined {
   return fail("maintenance", { message: messageOf(facts)!, retry_after: wait, extra: { state: facts.state } })
 }
 
-function pagesOf({ config: { policy, publicUrl } }: WebWorkerOptions) {
+function pagesOf({ config: { policy, publicUrl, hasPublicUrl }, listen: { port } }: WebWorkerOptions) {
   const title = policy.server_name
-  const about = { title, publicUrl, version: wireVersion }
+  const about = { title, version: wireVersion, ...(hasPublicUrl ? { publicUrl } : { host: `localhost:${port}` }) }
   return {
     ...documentationPages({
       openapi: () => openapiInSteps({ ...about, limits: policy.rate_limits }),

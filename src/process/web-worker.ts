@@ -51,7 +51,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const accepted = countAccepted(app, options)
   const gateway = openGateway(app, options, parts)
   const { host, texts } = hostShards(options, parts, gateway)
-  const { server: rest, stopDeferred } = openRest(options, parts, gateway, { host, texts })
+  const { server: rest, watchReadiness, stopDeferred } = openRest(options, parts, gateway, { host, texts })
   rest.register(app)
 
   await host.start()
@@ -59,6 +59,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const noting = noteFigures(options, parts)
   gateway.begin(cluster.streams.position)
   const listener = await listen(app, options.listen)
+  const readiness = watchReadiness()
 
   const closeAll = async () => {
     noting.stop()
@@ -81,6 +82,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
       // Closing the socket resets what waits to be accepted: it is done right after a turn that has accepted everything.
       await new Promise(resolve => setImmediate(resolve))
       listener.close()
+      readiness.stop()
       requests.stop()
       rest.beginDrain()
       const lastAt = clock.monotonic() + (replaced ? idleConnectionMs : 0)
@@ -94,6 +96,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     },
     async stop() {
       listener.close()
+      readiness.stop()
       gateway.stop()
       await closeAll()
       app.close()

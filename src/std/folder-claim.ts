@@ -41,6 +41,8 @@ export async function claimFolder(file: string, log: Pick<ChildLog, "error">): P
   const me = await claimant()
   const before = await readClaim(file)
   if (before && isNear(before, me) && (await isRunning(before))) throw inUse(file, before)
+  // A folder that cannot be written would look like one that somebody holds.
+  await (await open(`${file}.held`, "a")).close()
   const unlock = await holdLock(`${file}.held`)
   if (unlock === "taken") throw inUse(file, await readClaim(file))
   const isLocked = unlock !== undefined

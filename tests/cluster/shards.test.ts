@@ -46,6 +46,24 @@ test("shards are shared about evenly, and only those move that a newcomer or a l
   expect((await ownersOf(cluster)).map(({ owner }) => owner)).toEqual(two.map(({ owner }) => owner))
 })
 
+test("what another worker refuses is counted as refused", async ({ cluster }) => {
+  const [a, b] = await cluster.boot(2)
+  const { ada, lin, channel } = await cluster.seed(sharedServer)
+  const outcomes = async (outcome: string) =>
+    (await counted(a!, "starling_bus_asks_total", outcome)) + (await counted(b!, "starling_bus_asks_total", outcome))
+  const before = await outcomes("refused")
+  for (const worker of [a!, b!]) {
+    expect(await refusal(lin.on(worker).editChannel({ channel_id: channel.id, name: "mine" }))).toBe(
+      "permission_denied",
+    )
+    await ada.on(worker).createMessage({ channel_id: channel.id, content: "asked" })
+  }
+  // One of the two has the server itself.
+  expect(await outcomes("refused")).toBe(before + 1)
+  expect(await outcomes("failed")).toBe(0)
+  expect(await outcomes("answered")).toBeGreaterThan(0)
+})
+
 test("a worker that leaves owns nothing, and nobody's request is refused for it", async ({ cluster }) => {
   const [a, b] = await cluster.boot(2)
   const { ada, channel } = await cluster.seed(sharedServer)

@@ -293,7 +293,7 @@ class Stranger {
 
   /** Posts and asks all the time, and waits in the end until all of it was answered and delivered. */
   async observe(forMs: number, residentBytes: () => number): Promise<Observation> {
-    await this.#longestStall() // reading it begins a new period
+    const looksBefore = await this.#lateLooks()
     const own = monitorEventLoopDelay({ resolution: 10 })
     own.enable()
     const failures: string[] = []
@@ -319,7 +319,7 @@ class Stranger {
       deliveries: timesOf(posts.flatMap(({ deliveredMs }) => deliveredMs ?? [])),
       livez: timesOf(livez),
       failures,
-      stallMs: await this.#longestStall(),
+      stallMs: longestStallMs(looksBefore, await this.#lateLooks()),
       ownStallMs: Math.max(0, own.max / 1e6 - 10),
       residentBytes: residentBytes(),
     }
@@ -366,12 +366,29 @@ class Stranger {
     })
   }
 
-  async #longestStall(): Promise<number> {
-    const stalls = [...(await this.#server.metrics())].flatMap(([name, seconds]) =>
-      /^starling_event_loop_delay_seconds\{.*"max".*web/.test(name) ? [seconds * 1e3] : [],
-    )
-    return Math.max(0, ...stalls)
+  /** How many looks at the event loops of web workers were late by no more than so many seconds. */
+  async #lateLooks(): Promise<Map<number, number>> {
+    const looks = new Map<number, number>()
+    for (const [name, count] of await this.#server.metrics()) {
+      const bound = /^starling_event_loop_delay_seconds_bucket(?=.*"web-).*\ble="([^"]+)"/.exec(name)?.[1]
+      if (bound === undefined) continue
+      const seconds = bound === "+Inf" ? Infinity : Number(bound)
+      looks.set(seconds, (looks.get(seconds) ?? 0) + count)
+    }
+    return looks
   }
+}
+
+/** Milliseconds that the longest of the looks between was late at least: the bound below its bucket. */
+function longestStallMs(before: ReadonlyMap<number, number>, after: ReadonlyMap<number, number>): number {
+  let [longest, lower, counted] = [0, 0, 0]
+  for (const bound of [...after.keys()].sort((a, b) => a - b)) {
+    const count = after.get(bound)! - (before.get(bound) ?? 0)
+    if (count > counted) longest = lower
+    counted = count
+    lower = bound
+  }
+  return longest * 1e3
 }
 
 function timesOf(samples: readonly number[]): Times {

@@ -5,7 +5,7 @@
 import { execFile, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
-import { chmod, mkdtemp, rm } from "node:fs/promises"
+import { chmod, mkdtemp, readFile, rm } from "node:fs/promises"
 import { createServer, type AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -84,8 +84,8 @@ const isAlive = async (pid: number) => (await commandLine(pid)) !== undefined
 const areGone = async (pids: readonly number[]) => !(await Promise.all(pids.map(isAlive))).includes(true)
 
 /** Starts the program with nothing in its environment but what is given. */
-function starling(environment: Record<string, string>, undo: Undo) {
-  const child = spawn(process.execPath, [main], {
+function starling(environment: Record<string, string>, undo: Undo, args: readonly string[] = []) {
+  const child = spawn(process.execPath, [main, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       PATH: process.env["PATH"],
@@ -115,6 +115,12 @@ function starling(environment: Record<string, string>, undo: Undo) {
     ended,
     stdout: () => stdout,
     stderr: () => stderr,
+    /** Of the log, which is all that stderr has. */
+    lines: () =>
+      stderr
+        .split("\n")
+        .slice(0, -1)
+        .map(line => JSON.parse(line) as { level: string; msg: string; [fact: string]: unknown }),
     kill: (signal: NodeJS.Signals) => child.kill(signal),
     /** The exit code, when everything it wrote has been read. */
     async end(): Promise<number | string> {
@@ -171,6 +177,40 @@ describe("what it refuses, before it starts anything", () => {
     expect(program.stdout()).toBe("")
   })
 
+  test("what is only asked: whether the settings are valid, the version, and what there is to set", async () => {
+    const ask = async (args: string[], environment: Record<string, string> = {}) => {
+      const program = starling(environment, undo, args)
+      const code = await program.end()
+      return { code, out: program.stdout(), err: program.stderr() }
+    }
+    const good = await ask(["--check-config"], { STARLING_SERVER_NAME: "Chat" })
+    expect(good).toMatchObject({ code: 0, err: "" })
+    expect(good.out).toMatch(/^starling: the settings are valid; given are HOST, PORT, .*STARLING_SERVER_NAME\n$/)
+    const bad = await ask(["--check-config"], {
+      PORT: "eight",
+      DATABASE_URL: "redis://:s3cret@x",
+      STARLING_NONSENSE: "1",
+    })
+    expect(bad).toMatchObject({ code: 2, out: "" })
+    const names = bad.err.trim().split("\n").map(line => /^starling: (\w+): /.exec(line)?.[1]) // prettier-ignore
+    expect(names).toEqual(["PORT", "DATABASE_URL", "STARLING_NONSENSE"])
+    expect(bad.err).not.toContain("s3cret")
+    const { code, out } = await ask(["--version"], { PORT: "eight" })
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(/^starling \d+\.\d+\.\d+, commit \S+, Node\.js \d+\.\d+\.\d+\n$/),
+    ])
+    const help = await ask(["--help"])
+    expect(help).toMatchObject({ code: 0, err: "" })
+    for (const name of ["--check-config", "DATABASE_URL", "STARLING_SERVER_NAME"]) expect(help.out).toContain(name)
+    for (const args of [["--nonsense"], ["--version", "--help"]])
+      expect(await ask(args)).toMatchObject({
+        code: 2,
+        out: "",
+        err: expect.stringContaining("means nothing here") as string,
+      })
+  })
+
   test("a port that is taken, by its number, exit code 1", async () => {
     const taken = createServer().listen(0, "127.0.0.1")
     await once(taken, "listening")
@@ -224,6 +264,23 @@ describe("one start with two web workers and a job worker", () => {
       expect((await fetch(where.url + path)).status).toBe(200)
     }
     expect(await allServe(where.metrics)).toBe(true)
+
+    const gateway = await (await fetch(`${where.url}/docs/gateway`)).text()
+    expect(gateway).toContain(`ws://localhost:${where.port}/gateway`)
+    expect(gateway).not.toContain(":8000")
+
+    const { version } = JSON.parse(await readFile(new URL("../../package.json", import.meta.url), "utf8")) as {
+      version: string
+    }
+    const health = (await (await fetch(`${where.url}/health`)).json()) as { release: string; commit: string }
+    expect(health).toMatchObject({
+      release: version,
+      commit: expect.stringMatching(/^(unknown|[0-9a-f]{12}(-changed)?)$/),
+    })
+    const about = `version="${version}",commit="${health.commit}",node="${process.versions.node}"`
+    const builds = [...(await series(where.metrics)).keys()].filter(name => name.startsWith("starling_build_info"))
+    const names = ["job-0", "primary", "web-0", "web-1"]
+    expect(builds.toSorted()).toEqual(names.map(worker => `starling_build_info{${about},worker="${worker}"}`))
 
     const [, url, type, body] = /curl (\S+) -H '([^']+)' \\\n +-d '([^']+)'/.exec(program.stdout())!
     const [name, value] = type!.split(": ") as [string, string]
@@ -309,8 +366,11 @@ describe("one start with two web workers and a job worker", () => {
   test("SIGTERM ends every process in order, exit code 0", async () => {
     const children = (await program.children()).map(child => child.pid)
     expect(children).toHaveLength(3)
+    const before = program.lines().length
     program.kill("SIGTERM")
     expect(await program.end()).toBe(0)
+    // Nothing went wrong, so nothing is said to have.
+    expect(program.lines().slice(before)).toEqual([])
     expect(await areGone(children)).toBe(true)
     expect(program.stderr()).not.toMatch(/did not end/)
     expect(await services.sql`SELECT id FROM incarnations WHERE died_at IS NULL`).toEqual([])
@@ -341,12 +401,20 @@ test("workers outlive a killed primary by a moment only, the next start on the s
 
 test("embedded services are started without URLs, and when one of them ends everything does", async () => {
   const dataDir = await folder(undo)
-  const program = starling({ DATA_DIR: dataDir }, undo)
+  const program = starling({ DATA_DIR: dataDir, LOG_LEVEL: "info" }, undo)
   const { url } = await program.ready()
+  const [first] = program.lines()
+  expect(first).toMatchObject({ msg: "starting", commit: expect.any(String) as string, node: process.versions.node })
+  const embedded = program.stderr().split("\n").filter(line => /embedded \w+ is ready/.test(line)) // prettier-ignore
+  expect(embedded).toHaveLength(2)
+  for (const line of embedded) expect(line.match(/"pid":/g), line).toHaveLength(1)
   expect(await isHealthy(url)).toBe(true)
   const children = await program.children()
   process.kill(children.find(({ args }) => args.includes("redis.conf"))!.pid, "SIGKILL")
   expect(await program.end()).toBe(1)
-  expect(program.stderr()).toMatch(/the embedded Redis ended by SIGKILL/)
+  const said = program
+    .lines()
+    .filter(({ msg }) => msg === "the embedded Redis has ended, and without it nothing can go on")
+  expect(said).toMatchObject([{ level: "error", why: "ended by SIGKILL" }])
   await until("all gone", () => areGone(children.map(child => child.pid)))
 })

@@ -79,13 +79,16 @@ async function start(
   return { code, said, out }
 }
 
-/** It ends by itself, with one line that says why. */
+/** It ends by itself, with one line that says why, between lines that are all JSON. */
 async function expectRefusal(why: RegExp, environment: Record<string, string> = {}): Promise<void> {
   const { code, said, out } = await start(environment)
-  const lines = said.split("\n").filter(line => line.startsWith("starling: "))
-  expect({ code, lines, out }).toEqual({
-    code: expect.toBeOneOf([1, 2]),
-    lines: [expect.stringMatching(why)],
+  const lines = said
+    .trimEnd()
+    .split("\n")
+    .map(line => JSON.parse(line) as { msg: string; why?: string })
+  expect({ code, lines: lines.filter(({ msg }) => msg === "the start has failed"), out }).toEqual({
+    code: 1,
+    lines: [expect.objectContaining({ level: "error", why: expect.stringMatching(why) as string })],
     out: expect.not.stringContaining("Starling is ready"),
   })
   // No secret in it.
@@ -351,6 +354,19 @@ test("a process whose primary has not migrated: it says so and ends", options, a
       said: expect.stringMatching(/the database is not migrated: 0001_baseline\.sql has not run/),
     })
   }
+})
+
+test("a folder that cannot be written, or is a file", options, async () => {
+  // Not even root makes a file there.
+  await expectRefusal(/^\/sys\/redis\.lock\.held cannot be written: .*\(E(ACCES|PERM|ROFS)\).* DATA_DIR/, {
+    DATA_DIR: "/sys",
+    REDIS_URL: "",
+  })
+  await expectRefusal(/^\/sys\/secret\.key\S* cannot be written: /, { DATA_DIR: "/sys", LOG_FILES: "off" })
+  await expectRefusal(/^\/etc\/passwd\/here cannot be written: a part of the path is a file/, {
+    DATA_DIR: "/etc/passwd/here",
+    REDIS_URL: "",
+  })
 })
 
 test("a port that is taken", options, async () => {

@@ -20,7 +20,14 @@ export const getHealth = defineRoute({
   auth: "public",
   isGated: false,
   limit: "none",
-  reply: z.object({ status: z.literal("healthy"), version: z.string() }).meta({ id: "HealthResponse" }),
+  reply: z
+    .object({
+      status: z.literal("healthy"),
+      version: z.string().describe("Of this interface, see `/version`"),
+      release: z.string().describe("The version of the server"),
+      commit: z.string().describe("The commit that it was built from; `unknown` where the build did not know"),
+    })
+    .meta({ id: "HealthResponse" }),
   fails: [],
 })
 

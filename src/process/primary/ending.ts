@@ -1,5 +1,6 @@
 import cluster from "node:cluster"
-import { say } from "./say.ts"
+import type { Log } from "../../observability/log.ts"
+import { complain, say } from "./say.ts"
 
 /** `told`: by a signal. `stranded`: without PostgreSQL or Redis, which a drain would need. */
 export type Reason = "told" | "failed" | "stranded"
@@ -44,7 +45,7 @@ export function watchSignals(ending: Ending): () => void {
 }
 
 /** SIGUSR2 asks for a rolling restart, which may be asked for again once it is over. */
-export function watchRestarts(restart: () => Promise<void>): () => void {
+export function watchRestarts(restart: () => Promise<void>, log: Log): () => void {
   let running = false
   const onSignal = () => {
     if (running) return say("the processes are being replaced already")
@@ -53,7 +54,7 @@ export function watchRestarts(restart: () => Promise<void>): () => void {
     restart()
       .then(
         () => say("every process has been replaced"),
-        (error: unknown) => console.error(`starling: not every process was replaced: ${(error as Error).message}`),
+        (error: unknown) => complain(log, "not every process was replaced", (error as Error).message),
       )
       .finally(() => (running = false))
       .catch(() => {})

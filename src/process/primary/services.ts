@@ -8,7 +8,7 @@ import type { Log } from "../../observability/log.ts"
 import { startEmbeddedPostgres } from "../../storage/core/embedded.ts"
 import type { Ending } from "./ending.ts"
 import { redisPrefix } from "./orders.ts"
-import { say } from "./say.ts"
+import { complain, say } from "./say.ts"
 
 /** Milliseconds that a service which starts at the same time is given. */
 const serviceTimeoutMs = 30_000
@@ -32,7 +32,7 @@ export async function startServices(
     server.exited.then(
       how => {
         if (ending.reason !== undefined) return
-        console.error(`starling: the embedded ${name} ${how}, and nobody told it to; without it nothing can go on`)
+        complain(log, `the embedded ${name} has ended, and without it nothing can go on`, how)
         ending.reach("stranded")
       },
       () => {},

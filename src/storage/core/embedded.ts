@@ -104,10 +104,10 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 
     let stopping = false
     const done = server.exited.then(how => {
-      if (!stopping) log.error({ pid: server.pid, how }, "embedded PostgreSQL ended by itself")
+      if (!stopping) log.error({ of_pid: server.pid, how }, "embedded PostgreSQL ended by itself")
       return how
     })
-    log.info({ port, pid: server.pid }, "embedded PostgreSQL is ready")
+    log.info({ port, of_pid: server.pid }, "embedded PostgreSQL is ready")
     return {
       url: urlOf(password, port),
       pid: server.pid,
@@ -182,7 +182,7 @@ async function endLeftOver(data: string, lock: string, log: ChildLog): Promise<v
   }
   const command = await commandLine(pid)
   if (command?.includes(`-D ${data}`)) {
-    log.warn({ pid }, "stopping a PostgreSQL that an earlier run left behind")
+    log.warn({ of_pid: pid }, "stopping a PostgreSQL that an earlier run left behind")
     await endOrphan(pid, async () => (await commandLine(pid)) === command, shutdownSignals)
     return
   }
@@ -195,7 +195,7 @@ async function endLeftOver(data: string, lock: string, log: ChildLog): Promise<v
   // the container's first process does not reap. The file also names the shared memory, by which
   // PostgreSQL knows that a killed server's backends are still writing. So the file stays, and only
   // the pid becomes one that no system gives out.
-  log.warn({ pid }, "the last PostgreSQL here was killed; it recovers")
+  log.warn({ of_pid: pid }, "the last PostgreSQL here was killed; it recovers")
   await writeFile(file, content.replace(/^\d+/, "2147483646"))
 }
 
@@ -239,7 +239,7 @@ async function isReady(data: string, server: ChildServer, log: ChildLog): Promis
     const waited = Date.now() - began
     if (waited > 3_000 && !told) {
       told = true
-      log.info({ pid: server.pid }, "embedded PostgreSQL is recovering")
+      log.info({ of_pid: server.pid }, "embedded PostgreSQL is recovering")
     }
     if (waited > 300_000) await server.stop()
     if (await Promise.race([ended, sleep(20, false)])) return false
