@@ -168,6 +168,7 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
     ask,
     judge,
     admit,
+    bucketFor: admission.bucketFor,
 
     /** No access token is asked for. */
     get isOpen(): boolean {

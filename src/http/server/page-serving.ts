@@ -1,5 +1,5 @@
 import type { HttpRequest, HttpResponse } from "uWebSockets.js"
-import type { Admission, RouteBucket } from "../../cluster/admission.ts"
+import type { RouteBucket } from "../../cluster/admission.ts"
 import { fail } from "../../contract/core/errors.ts"
 import { labelOf, routeRateLimits } from "../../contract/core/limits.ts"
 import type { Method } from "../../contract/core/registry.ts"
@@ -26,7 +26,6 @@ export type On = (
 
 interface PageServingOptions {
   readonly access: Access
-  readonly bucketFor: Admission["bucketFor"]
   readonly area: OperatorArea
   readonly exchanges: Exchanges
   readonly replies: ReturnType<typeof createReplies>
@@ -44,12 +43,12 @@ const headersOf = (page: Page, coding: string | undefined, etag: string): Record
 
 /** Serves the pages, and the paths of the operator area that lead to them. */
 export function createPageServing(options: PageServingOptions) {
-  const { access, bucketFor, area, exchanges, replies, limits, metrics, observed } = options
+  const { access, area, exchanges, replies, limits, metrics, observed } = options
   const count = createPageRequests(limits.requestsPerMinute, metrics.http.refused.of("pages"))
 
   const bucketOf = ({ path }: PageRoute): RouteBucket | undefined => {
     const limit = routeRateLimits.get(labelOf({ method: "GET", path }))
-    return limit && bucketFor({ method: "GET", path, limit })
+    return limit && access.bucketFor({ method: "GET", path, limit })
   }
 
   async function answer(

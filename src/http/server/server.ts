@@ -107,16 +107,7 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
   const observe = observing(options)
   const observed = observe("GET", "pages", { endpoint: "pages", method: "GET" })
   const unmatched = observe("other", "unmatched", otherEndpoint)
-  const registerPages = createPageServing({
-    access,
-    bucketFor: route => rules.admission.bucketFor(route),
-    area,
-    exchanges,
-    replies,
-    limits: limits.pages,
-    metrics,
-    observed,
-  })
+  const registerPages = createPageServing({ access, area, exchanges, replies, limits: limits.pages, metrics, observed })
   const registerUnmatched = createUnmatched({ access, area, cors, exchanges, observed: unmatched })
 
   function serve(prepared: PreparedRoute, res: HttpResponse, req: HttpRequest): void | Promise<void> {
