@@ -71,8 +71,11 @@ test("the bill of materials lists what is needed to run, of every platform, and 
     expect([purl, hashes?.length, licenses?.length]).toEqual([purl, 1, 1])
 })
 
+/** What runs before anything is installed. */
+const starting = ["scripts/start.mjs", "scripts/prepare.mjs", "scripts/uwebsockets.mjs", "scripts/uwebsockets.sha256"]
+
 test("without the lockfile nothing is installed, and the start says so", async ({ onTestFinished }) => {
-  const folder = await scratch(onTestFinished, "package.json", "scripts/start.mjs", "scripts/prepare.mjs")
+  const folder = await scratch(onTestFinished, "package.json", ...starting)
   const started = promisify(execFile)(process.execPath, ["scripts/start.mjs"], { cwd: folder })
   await expect(started).rejects.toMatchObject({
     code: 1,
