@@ -10,6 +10,8 @@ WORKDIR /starling
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --include=dev --no-audit --no-fund
 COPY . .
+# What the sources are, which come without git: --build-arg COMMIT=$(git rev-parse --short=12 HEAD).
+ARG COMMIT
 # Builds dist/ with every module, then takes what runs: modules of development and binaries of other
 # platforms stay behind.
 RUN node scripts/runtime.mjs /runtime/all-in-one \
