@@ -259,11 +259,14 @@ export function declareIn(registry: Registry) {
 
     /** What does not change: it is in the labels, the value is 1. */
     info: (name: string, help: string, facts: Record<string, string>) =>
-      register({ type: "gauge", name, help, labels: Object.keys(facts) }, {
-        write(_name, labels, into) {
-          into.push({ value: 1, labels: { ...labels, ...facts } })
+      register(
+        { type: "gauge", name, help, labels: Object.keys(facts) },
+        {
+          write(_name, labels, into) {
+            into.push({ value: 1, labels: { ...labels, ...facts } })
+          },
         },
-      }),
+      ),
 
     gauge: (name: string, help: string) => register({ type: "gauge", name, help, labels: [] }, new Gauge()),
     gauges: <V extends string>(name: string, help: string, label: string, values: readonly V[]) =>

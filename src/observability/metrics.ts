@@ -30,12 +30,7 @@ export interface MetricsOptions {
  * Counting allocates nothing once a child exists: `counter.inc(n)`, `resumes.same_worker.inc()`, or a child kept from `family.of(…)`.
  * Durations are seconds, sizes bytes.
  */
-export function createMetrics({
-  worker = "primary",
-  loopEveryMs = 100,
-  traces,
-  traceShare = 0,
-}: MetricsOptions = {}) {
+export function createMetrics({ worker = "primary", loopEveryMs = 100, traces, traceShare = 0 }: MetricsOptions = {}) {
   const registry = new Registry()
   const declare = declareIn(registry)
   const figuresLoop = new LoopPeriod()

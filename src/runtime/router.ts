@@ -57,7 +57,8 @@ interface Waiting {
 }
 
 /** An answer of the owner, which another would give as well. */
-const isRefusal = (error: unknown): boolean => error instanceof Failure && error.code !== "unavailable" && error.code !== "internal"
+const isRefusal = (error: unknown): boolean =>
+  error instanceof Failure && error.code !== "unavailable" && error.code !== "internal"
 
 /** Every ask of a host has the same keys, wherever it came from. */
 const envelopeOf = (

@@ -229,7 +229,19 @@ describe.concurrent("gates", { timeout: 60_000 }, () => {
     expect(passed).toBe(false)
   })
 
-  const documented = ["package.json", "cluster.config.ts", "src", "client", "tests", "docs", "deploy", "scripts", "package-lock.json", "NOTICE", "web"]
+  const documented = [
+    "package.json",
+    "cluster.config.ts",
+    "src",
+    "client",
+    "tests",
+    "docs",
+    "deploy",
+    "scripts",
+    "package-lock.json",
+    "NOTICE",
+    "web",
+  ]
 
   test("docs lets the project pass", async () => {
     const { output } = await judge({ gates: ["docs"], parts: documented })
