@@ -4,7 +4,7 @@
  */
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
-import { cp, mkdir, readFile, stat, symlink } from "node:fs/promises"
+import { cp, mkdir, readFile, stat, symlink, writeFile } from "node:fs/promises"
 import { dirname, join, posix, relative } from "node:path"
 import type { Readable } from "node:stream"
 import { promisify } from "node:util"
@@ -49,6 +49,7 @@ export async function parseDockerfile(file: string): Promise<Stage[]> {
 /** Makes the folders of all stages. @param node the program of the base image */
 export async function buildImages(stages: readonly Stage[], folder: string, node: string): Promise<Map<string, Image>> {
   const ignored = (await readFile(join(project, ".dockerignore"), "utf8")).trim().split("\n")
+  await writeFile(join(folder, "passwd"), users)
   const images = new Map<string, Image>()
   for (const { from, name, steps } of stages) {
     const parent = images.get(from)
@@ -165,6 +166,9 @@ const environment = ({ env }: Image, node: string) => ({
   ...env,
 })
 
+/** As in the base image, whatever users this machine has. */
+const users = "root:x:0:0:root:/root:/bin/bash\nnode:x:1000:1000::/home/node:/bin/bash\n"
+
 /** The words that start something in a container of an image: its root is read-only. @param data what /data is */
 function container(image: Image, node: string, data: string): string[] {
   const [uid, gid] = image.user.split(":") as [string, string]
@@ -179,7 +183,17 @@ function container(image: Image, node: string, data: string): string[] {
     "--chdir",
     image.workdir,
   ]
-  return [...root, "--unshare-user", "--uid", uid, "--gid", gid]
+  return [
+    ...root,
+    "--ro-bind",
+    join(dirname(image.folder), "passwd"),
+    "/etc/passwd",
+    "--unshare-user",
+    "--uid",
+    uid,
+    "--gid",
+    gid,
+  ]
 }
 
 export interface Container {
