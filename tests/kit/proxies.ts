@@ -66,7 +66,7 @@ function start(program: string, args: readonly string[], env = {}): { reaches(po
           () => false,
         )
       const isOver = async () => child.exitCode !== null || (await isThere())
-      await until(`${program} reaches a host`, isOver, { timeoutMs: 20_000, everyMs: 100 }).catch(() => {})
+      await until(`${program} reaches a host`, isOver, { timeoutMs: 60_000, everyMs: 100 }).catch(() => {})
       if (child.exitCode !== null || !(await isThere())) throw new Error(`${program} reaches no host: ${said}`)
     },
   }

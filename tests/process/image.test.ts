@@ -59,11 +59,13 @@ test(
     const redis = await startEmbeddedRedis({ dataDir: folder, log: quiet, appendonly: false })
     const services = { DATABASE_URL: cluster.databaseUrl, REDIS_URL: redis.url }
     try {
-      await serve(cluster, slim, node, join(folder, "data"), services)
+      await Promise.all([
+        serve(cluster, slim, node, join(folder, "data"), services),
+        serve(cluster, whole, node, join(folder, "data-of-all")),
+      ])
     } finally {
       await redis.stop()
     }
-    await serve(cluster, whole, node, join(folder, "data-of-all"))
   },
 )
 

@@ -41,8 +41,10 @@ const test = plain.extend<{ hosts: Hosts }>({
         // A token is good only for the address that signed in: so it shows which address that is.
         STARLING_TOKEN_BINDING: "true",
       }
-      const one = await cluster.processes(2, { ...env, HOST: "127.0.0.2" })
-      const two = await cluster.processes(1, { ...env, HOST: "127.0.0.3" })
+      const [one, two] = await Promise.all([
+        cluster.processes(2, { ...env, HOST: "127.0.0.2" }),
+        cluster.processes(1, { ...env, HOST: "127.0.0.3" }),
+      ])
       const hosts = [new URL(one.url).host, new URL(two.url).host] as const
       await use({ cluster, backends: { folder, hosts }, two })
     } finally {
