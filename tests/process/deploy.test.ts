@@ -145,8 +145,6 @@ async function suitsTheProgram(docs: readonly Manifest[]): Promise<void> {
     expect(of("Service").ports.map(({ name }: { name: string }) => name)).toContain(monitor.endpoints[0].port)
 }
 
-const isFile = (path: string) => /\.\w+$|\/Caddyfile$/.test(path)
-
 interface Composed {
   services: Record<
     string,
@@ -172,7 +170,7 @@ test("compose takes its file, whose hosts, proxy and scraper fit together", asyn
   const { services } = JSON.parse(said.stdout) as Composed
   for (const { volumes = [], image } of Object.values(services)) {
     expect(image).toMatch(/:[\w.]+$/)
-    for (const { type, source } of volumes) if (type === "bind" && isFile(source)) await access(source)
+    for (const { type, source } of volumes) if (type === "bind") await access(source)
   }
   const hosts = Object.entries(services).filter(([name]) => name.startsWith("starling-"))
   expect(hosts.map(([name, { hostname }]) => name === hostname)).toEqual([true, true])
@@ -187,6 +185,8 @@ test("compose takes its file, whose hosts, proxy and scraper fit together", asyn
   expect(open.map(({ published }) => published)).toEqual(["80", "443"])
 
   const prometheus = await readFile(join(deploy, "compose", "prometheus.yml"), "utf8")
+  const rules = await readFile(join(deploy, "prometheus", "rules.yml"), "utf8")
+  for (const [, job] of rules.matchAll(/job=\\?"(\w+)/g)) expect(prometheus).toContain(`job_name: ${job}\n`)
   for (const [name] of hosts) expect(prometheus).toContain(`${name}:${config.metricsPort}`)
   const lines = (text: string) => text.split("\n").filter(line => !line.startsWith("#"))
   const own = await readFile(join(deploy, "proxies", "Caddyfile"), "utf8")
