@@ -4,6 +4,7 @@ import type { WebSocket } from "uWebSockets.js"
 import { afterEach, expect, expectTypeOf, test } from "vitest"
 import type { Message } from "../src/contract/messages/messages.ts"
 import { GatewayClient } from "./gateway.ts"
+import { NodeWebSocket } from "./node-websocket.ts"
 import type { GatewayOptions } from "./gateway.ts"
 
 const closers: (() => void)[] = []
@@ -92,7 +93,8 @@ async function fakeGateway(script: Script = {}) {
 }
 
 function gatewayClient(url: string, options: Partial<GatewayOptions> = {}) {
-  const client = new GatewayClient({ url, token: "t.s", backoff: { firstMs: 4, maxMs: 20 }, ...options })
+  const own = { token: "t.s", backoff: { firstMs: 4, maxMs: 20 }, WebSocket: NodeWebSocket }
+  const client = new GatewayClient({ url, ...own, ...options })
   closers.unshift(() => client.close())
   return client
 }

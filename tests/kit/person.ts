@@ -1,4 +1,5 @@
 import { GatewayClient, type EventData, type GatewayClose, type GatewayOptions } from "../../client/gateway.ts"
+import { NodeWebSocket } from "../../client/node-websocket.ts"
 import { createClient, type Client } from "../../client/rest.ts"
 import { routes, type Routes } from "../../src/contract/contract.ts"
 import { allIntents, bitOf } from "../../src/contract/core/intents.ts"
@@ -40,6 +41,8 @@ export class Listener extends GatewayClient {
     super({
       keep: true,
       autoReconnect: false,
+      // Also where Node has a client of its own: that one reads on while a test pauses it.
+      WebSocket: NodeWebSocket,
       ...options,
       url,
       intents,
