@@ -3,6 +3,7 @@
  * finding and reading hundreds of modules is most of what a start costs. Types are looked at
  * elsewhere (`npm run types`).
  */
+import { execFileSync } from "node:child_process"
 import {
   copyFileSync,
   existsSync,
@@ -74,6 +75,7 @@ export async function bundle(
     banner: { js: banner },
     ...(packages === "within" ? { external: apart } : { packages: "external" }),
     plugins: [ownPlaces(src)],
+    define: { STARLING_RELEASE: JSON.stringify(releaseOf(root)) },
     metafile: true,
     write: false,
     logLevel: "warning",
@@ -121,6 +123,26 @@ export async function bundle(
   // A migration that was renamed must not run twice.
   const mayStay = file => before.has(file) && /\.js(\.map)?$/.test(file)
   for (const file of filesBelow(out)) if (!wanted.has(file) && !mayStay(file)) rmSync(join(out, file))
+}
+
+/** The package's version, and the commit: COMMIT where the sources come without git, as into an image. */
+function releaseOf(root) {
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+  return { version, commit: process.env.COMMIT || commitOf(root) || "unknown" }
+}
+
+/** Undefined: no commit of this folder is known. What differs from the commit is not that commit. */
+function commitOf(root) {
+  const git = (...words) =>
+    execFileSync("git", ["-C", root, ...words], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim()
+  try {
+    // Of another repository around it, as in a checkout within a checkout, it says nothing.
+    if (git("rev-parse", "--show-prefix") !== "") return undefined
+    const isChanged = git("status", "--porcelain", "--untracked-files=no") !== ""
+    return `${git("rev-parse", "--short=12", "HEAD")}${isChanged ? "-changed" : ""}`
+  } catch {
+    return undefined
+  }
 }
 
 /**
