@@ -88,13 +88,10 @@ export const layers = {
   // The preview of the server's state stands on the rules that the server uses; their file imports types alone.
   "web/operator": { ...browser, uses: ["web/kit", "src/domain/service"], npm: ["preact", "@preact/signals"] },
 
-  client: {
-    uses: [...contract, "client/node-websocket.ts", "client/node-inflate.ts"],
-    npm: ["@msgpack/msgpack"],
-    node: false,
-  },
-  "client/node-websocket.ts": { uses: [], npm: [] },
+  // A package of its own: what it needs of the contract is written into `client/contract.ts`.
+  client: { uses: ["client/node-inflate.ts"], npm: ["@msgpack/msgpack", "ws"], node: false },
   "client/node-inflate.ts": { uses: [], npm: [] },
+  "client/build.mjs": outside,
   bench: outside,
   "load-tests": outside,
   demo: outside,

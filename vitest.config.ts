@@ -29,6 +29,7 @@ export default defineConfig({
             "tests/**/*.test.ts",
             "client/**/*.test.ts",
             "web/**/*.test.ts",
+            "bench/load/**/*.test.ts",
           ],
           exclude: [...alone, ...storms],
           globalSetup: "tests/kit/global-setup.ts",

@@ -1,11 +1,11 @@
-import { Decoder, encode } from "@msgpack/msgpack"
-import type { EventName, events } from "../src/contract/contract.ts"
-import { closeCodes, opcodes } from "../src/contract/core/gateway-codes.ts"
+import { closes, opcodes, type Events as ContractEvents } from "./contract.ts"
 import { defaultBackoff, waitMs } from "./backoff.ts"
 import type { Backoff } from "./backoff.ts"
 
+export type EventName = keyof ContractEvents
+
 /** What `d` of each event holds. */
-export type EventData<N extends EventName> = (typeof events)[N]["data"]["_output"]
+export type EventData<N extends EventName> = ContractEvents[N]
 
 /** One frame as the server sent it. */
 export interface ServerFrame {
@@ -41,7 +41,7 @@ type Events = { [N in EventName]: EventData<N> } & LifeEvents
 
 export type GatewayState = "idle" | "connecting" | "identifying" | "resuming" | "live" | "waiting" | "closed"
 
-/** As much of a WebSocket as we use; the browser's and `NodeWebSocket` both have it. */
+/** As much of a WebSocket as we use; a browser's has it, and that of the package `ws`. */
 export interface GatewaySocket {
   binaryType: string
   onopen: ((event: never) => void) | null
@@ -84,7 +84,7 @@ export interface GatewayOptions {
   onFrame?: (frame: ServerFrame) => void
   /** Keep events until `next`, `take` or `rest` asks for them, as tests do. Default: false. */
   keep?: boolean
-  /** Default: the global one, else the one of `node-websocket.ts`. */
+  /** Default: the global one, else that of the package `ws`. */
   WebSocket?: GatewaySocketClass
   random?: () => number
 }
@@ -109,9 +109,9 @@ interface Waiting {
 
 /** 4010 to 4017 end a session, those that this server never sends included. */
 function mayResume(code: number, reason: string): boolean {
-  const known = Object.values(closeCodes).filter(one => one.code === code)
-  const entry = known.find(one => one.reason === reason) ?? known[0]
-  return entry ? entry.resume : !(code >= 4010 && code <= 4017)
+  const known = closes.filter(([one]) => one === code)
+  const entry = known.find(([, because]) => because === reason) ?? known[0]
+  return entry ? entry[2] : !(code >= 4010 && code <= 4017)
 }
 
 const noHeartbeatAnswer = 4900
@@ -130,7 +130,8 @@ export class GatewayClient {
   readonly #backoff: Backoff
   readonly #random: () => number
   readonly #msgpack: boolean
-  readonly #decoder = new Decoder()
+  /** Loaded with the first connection that speaks MessagePack. */
+  #codec: Codec | undefined
   #inflate: ((piece: Uint8Array) => Uint8Array) | undefined
   /** The connection's frames are pieces of a zlib stream from here on. */
   #isCompressed = false
@@ -237,7 +238,7 @@ export class GatewayClient {
 
   /** Op 40. */
   typing(channelId: string): void {
-    this.send({ op: opcodes.TYPING_START.op, d: { channel_id: channelId } })
+    this.send({ op: opcodes.TYPING_START, d: { channel_id: channelId } })
   }
 
   /** Sends a heartbeat now; done when it is answered, with the milliseconds that took. */
@@ -255,7 +256,7 @@ export class GatewayClient {
   send(frame: object | string | Uint8Array<ArrayBuffer>): void {
     if (!this.#socket) throw new Error("not connected")
     if (typeof frame === "string" || frame instanceof Uint8Array) this.#socket.send(frame)
-    else this.#socket.send(this.#msgpack ? encode(frame) : JSON.stringify(frame))
+    else this.#socket.send(this.#codec ? this.#codec.encode(frame) : JSON.stringify(frame))
   }
 
   /** Calls `handler` for each; the answer ends that. */
@@ -275,7 +276,7 @@ export class GatewayClient {
     name: N,
     { timeoutMs = 5_000, where = () => true }: { timeoutMs?: number; where?: (data: EventData<N>) => boolean } = {},
   ): Promise<EventData<N>> {
-    const matches = (event: ReceivedEvent) => event.name === name && where(event.data)
+    const matches = (event: ReceivedEvent) => event.name === name && where(event.data as EventData<N>)
     const index = this.#kept.findIndex(matches)
     if (index >= 0) return Promise.resolve(this.#kept.splice(index, 1)[0]!.data as EventData<N>)
 
@@ -325,10 +326,15 @@ export class GatewayClient {
       if (connection === this.#connection) this.#abandon(1006, "no HELLO in time")
     }, this.#options.connectTimeoutMs ?? 15_000)
 
-    Promise.all([socketClass(this.#options), this.#options.compress ? import("./node-inflate.ts") : undefined])
-      .then(([WebSocket, zlib]) => {
+    Promise.all([
+      socketClass(this.#options),
+      this.#options.compress ? import("./node-inflate.ts") : undefined,
+      this.#msgpack ? (this.#codec ?? loadCodec()) : undefined,
+    ])
+      .then(([WebSocket, zlib, codec]) => {
         if (connection !== this.#connection) return
         this.#inflate = zlib?.inflatePiece
+        this.#codec = codec
         this.#isCompressed = false
         this.#attach(new WebSocket(this.#resumeUrl ?? this.#url), connection)
       })
@@ -336,14 +342,14 @@ export class GatewayClient {
         if (connection !== this.#connection) return
         this.#leave()
         this.#fail(cause)
-        this.#lost(1006, "no WebSocket", false)
+        this.#lost(1006, cause instanceof Error ? cause.message : "no WebSocket", false)
       })
   }
 
   #attach(socket: GatewaySocket, connection: number): void {
     this.#socket = socket
     socket.binaryType = "arraybuffer"
-    // A property costs `NodeWebSocket` one call per frame, a listener a dispatch.
+    // A property costs one call per frame, a listener a dispatch.
     /* oxlint-disable unicorn/prefer-add-event-listener */
     socket.onmessage = ({ data }: { data: string | ArrayBuffer | Uint8Array }) => {
       if (connection === this.#connection) this.#receive(data)
@@ -413,24 +419,24 @@ export class GatewayClient {
     }
     this.#options.onFrame?.(frame)
     switch (frame.op) {
-      case opcodes.DISPATCH.op:
+      case opcodes.DISPATCH:
         this.#dispatch(frame)
         break
-      case opcodes.HELLO.op:
+      case opcodes.HELLO:
         this.#hello(frame.d as { heartbeat_interval: number })
         break
-      case opcodes.HEARTBEAT_ACK.op: {
+      case opcodes.HEARTBEAT_ACK: {
         const heartbeat = this.#unanswered.shift()
         if (heartbeat) heartbeat.resolve?.(performance.now() - heartbeat.sentAt)
         break
       }
-      case opcodes.RECONNECT.op:
+      case opcodes.RECONNECT:
         this.#abandon(asked, "Reconnecting")
         break
-      case opcodes.INVALID_SESSION.op:
+      case opcodes.INVALID_SESSION:
         this.#invalidSession(frame.d === true)
         break
-      case opcodes.HEARTBEAT.op:
+      case opcodes.HEARTBEAT:
         this.#heartbeat()
         break
       case statusOp:
@@ -449,10 +455,9 @@ export class GatewayClient {
       if (begins) this.#isCompressed = true
       if (this.#isCompressed) {
         bytes = this.#inflate(begins ? bytes.subarray(2) : bytes)
-        if (!this.#msgpack) return JSON.parse(new TextDecoder().decode(bytes)) as unknown
       }
     }
-    return this.#decoder.decode(bytes)
+    return this.#codec ? this.#codec.decode(bytes) : (JSON.parse(new TextDecoder().decode(bytes)) as unknown)
   }
 
   #hello({ heartbeat_interval: intervalMs }: { heartbeat_interval: number }): void {
@@ -467,14 +472,14 @@ export class GatewayClient {
     const compress = this.#options.compress ? { compress: true } : {}
     if (this.#sessionId !== undefined && this.#seq !== undefined) {
       this.#state = "resuming"
-      this.send({ op: opcodes.RESUME.op, d: { token, session_id: this.#sessionId, seq: this.#seq, ...compress } })
+      this.send({ op: opcodes.RESUME, d: { token, session_id: this.#sessionId, seq: this.#seq, ...compress } })
       return
     }
     this.#forgetSession()
     this.#state = "identifying"
     const properties = { os: "", browser: "starling", device: "" }
     this.send({
-      op: opcodes.IDENTIFY.op,
+      op: opcodes.IDENTIFY,
       d: { token, properties, ...(intents !== undefined && { intents }), ...compress },
     })
   }
@@ -536,7 +541,7 @@ export class GatewayClient {
 
   #heartbeat(resolve?: (ms: number) => void, reject?: (failure: Error) => void): void {
     this.#unanswered.push({ sentAt: performance.now(), ...(resolve && { resolve }), ...(reject && { reject }) })
-    this.send({ op: opcodes.HEARTBEAT.op, d: this.#seq ?? null })
+    this.send({ op: opcodes.HEARTBEAT, d: this.#seq ?? null })
   }
 
   /** A token that went over TLS does not go over anything less. */
@@ -580,13 +585,29 @@ function gatewayUrl(base: string, encoding: "json" | "msgpack"): string {
   return url.href
 }
 
+interface Codec {
+  encode(frame: object): Uint8Array<ArrayBuffer>
+  decode(bytes: Uint8Array): unknown
+}
+
+/** One decoder for the whole life: it remembers the keys that it has read. */
+async function loadCodec(): Promise<Codec> {
+  const { Decoder, encode } = await import("@msgpack/msgpack")
+  const decoder = new Decoder()
+  return { encode, decode: bytes => decoder.decode(bytes) }
+}
+
 /**
- * A page's bundler leaves `node-websocket.ts` and `node-inflate.ts` out (`external`): where there
- * is a global WebSocket it is never asked for.
+ * The global one of a browser, Deno, Bun or Node from 22 on; else that of the package `ws`. A page's
+ * bundler leaves `ws` and `node-inflate.ts` out (`external`): there they are never asked for.
  */
 async function socketClass(options: GatewayOptions): Promise<GatewaySocketClass> {
   if (options.WebSocket) return options.WebSocket
   const own = (globalThis as { WebSocket?: unknown }).WebSocket
   if (typeof own === "function") return own as GatewaySocketClass
-  return (await import("./node-websocket.ts")).NodeWebSocket
+  try {
+    return (await import("ws")).WebSocket
+  } catch (cause) {
+    throw new Error("there is no WebSocket here: use Node 22 or later, or install the package ws", { cause })
+  }
 }

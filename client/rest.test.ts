@@ -2,13 +2,17 @@ import { createServer } from "node:http"
 import type { IncomingHttpHeaders } from "node:http"
 import type { AddressInfo } from "node:net"
 import { afterEach, expect, expectTypeOf, test } from "vitest"
-import { routes } from "../src/contract/contract.ts"
+import { operatorRoutes, routes } from "../src/contract/contract.ts"
 import { createInvite } from "../src/contract/communities/invites.ts"
 import { createMessage, getMessage, listMessages } from "../src/contract/messages/messages.ts"
 import type { Message } from "../src/contract/messages/messages.ts"
 import { getLive } from "../src/contract/service/system.ts"
 import { getMe } from "../src/contract/accounts/users.ts"
-import { ApiError, createClient, split } from "./rest.ts"
+import type { Route } from "../src/contract/core/registry.ts"
+import { Buckets } from "./buckets.ts"
+import { table } from "./contract.ts"
+import { createClient as createPackagedClient } from "./client.ts"
+import { ApiError, createClient, parseRoute, split } from "./rest.ts"
 
 const closers: (() => void)[] = []
 afterEach(() => {
@@ -146,4 +150,59 @@ test("with retry, a lasting error is not tried again, and retries end", async ()
     status: 503,
   })
   expect(busy.seen).toHaveLength(4)
+})
+
+test("with retry, a new message is given a key, and is sent again with the same one", async () => {
+  const { seen, baseUrl } = await server("hang up", [503, {}], [200, { id: "1" }])
+  const packaged = createPackagedClient({ baseUrl, retry: patient })
+  expect(await packaged.createMessage({ channel_id: "1", content: "x" })).toEqual({ id: "1" })
+  const keys = seen.map(({ headers }) => headers["idempotency-key"])
+  expect(keys).toHaveLength(3)
+  expect(new Set(keys).size).toBe(1)
+  expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+test("with retry, whatever a limit refused is sent again: nothing was done", async () => {
+  const { seen, baseUrl } = await server([429, { retry_after: 0.01 }, { "retry-after": "1" }], [200, { id: "1" }])
+  const client = createClient({ baseUrl, retry: patient })
+  expect(await client.call(createInvite, { channel_id: "1" })).toEqual({ id: "1" })
+  expect(seen).toHaveLength(2)
+})
+
+test("a bucket that the server has called empty is waited for, and others are not", async () => {
+  let now = 0
+  const buckets = new Buckets(() => now)
+  const answer = (status: number, headers: Record<string, string>) => ({
+    status,
+    headers: { get: (name: string) => headers[name] ?? null },
+  })
+  buckets.note("GET /a 1", answer(200, { "x-ratelimit-remaining": "1", "x-ratelimit-reset-after": "3" }))
+  expect(buckets.waitMs("GET /a 1")).toBe(0)
+  const empty = { "x-ratelimit-remaining": "0", "x-ratelimit-reset-after": "2.5", "x-ratelimit-scope": "resource" }
+  buckets.note("GET /a 1", answer(200, empty))
+  expect([buckets.waitMs("GET /a 1"), buckets.waitMs("GET /a 2")]).toEqual([2_500, 0])
+  now = 2_000
+  expect(buckets.waitMs("GET /a 1")).toBe(500)
+  // All of the user's requests share that one.
+  buckets.note("GET /b ", answer(429, { "x-ratelimit-scope": "user" }), 4)
+  expect([buckets.waitMs("GET /a 2"), buckets.waitMs("GET /b ")]).toEqual([4_000, 4_000])
+  now = 10_000
+  for (let i = 0; i < 3_000; i++) buckets.note(`GET /c ${i}`, answer(200, empty))
+  expect(buckets.waitMs("GET /c 2999")).toBe(2_500)
+  expect(buckets.waitMs("GET /c 0")).toBe(0)
+})
+
+test("the table says of each route what the contract says", () => {
+  const named = Object.entries<Route>(routes).filter(([name]) => !(name in operatorRoutes))
+  expect(Object.keys(table)).toEqual(named.map(([name]) => name))
+  const input = { channel_id: "1", server_id: "2", user_id: "3", session_id: "s", limit: "5", chunk_index: "0", a: "b" }
+  for (const [name, route] of named) {
+    const line = parseRoute(table[name as keyof typeof table])
+    expect([name, line.method, split(line, input)]).toEqual([name, route.method, split(route, input)])
+    expect([name, line.form !== undefined, line.produces !== undefined]).toEqual([
+      name,
+      route.form !== undefined,
+      route.produces !== undefined,
+    ])
+  }
 })

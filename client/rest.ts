@@ -1,6 +1,62 @@
-import type { CallOf, FormFile, Method, ReplyOf, Route } from "../src/contract/core/registry.ts"
 import { waitMs } from "./backoff.ts"
 import type { Backoff } from "./backoff.ts"
+import { Buckets } from "./buckets.ts"
+
+/** A file of a form. What its sender says of it is a hint to people and decides nothing. */
+export interface FormFile {
+  readonly bytes: Uint8Array
+  readonly filename?: string | undefined
+  readonly type?: string | undefined
+}
+
+/** An answer that is not JSON. */
+export interface Content {
+  contentType: string
+  body: Uint8Array<ArrayBuffer>
+}
+
+/** What a route is sent, and what it answers with. */
+export interface Call<I = unknown, O = unknown> {
+  readonly input: I
+  readonly reply: O
+}
+
+/**
+ * One route, as far as a request needs it. `parseRoute` makes it of a line of the table; a route of
+ * the server's own contract is one, too.
+ */
+export interface Route {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
+  /** Parameters are written `:name`. */
+  readonly path: string
+  /** `root`: not below `/api/v1`. */
+  readonly mount: string
+  readonly params?: unknown
+  /** The names in its query; looked at where there is a body as well. */
+  readonly query: { readonly shape: object } | undefined
+  readonly body: unknown
+  readonly form: unknown
+  readonly bodyOptional: boolean
+  /** Repeated with the same `Idempotency-Key` it does nothing twice. */
+  readonly takesIdempotencyKey?: boolean
+  /** Present: the answer is no JSON. */
+  readonly produces: readonly string[] | undefined
+  readonly reply?: unknown
+  /** Never there: says the types of a route that has no schemas. */
+  readonly call?: Call | undefined
+}
+
+type Sent<T> = T extends { readonly _zod: { readonly input: infer I } } ? I : unknown
+type Received<T> = T extends { readonly _zod: { readonly output: infer O } } ? O : unknown
+
+/** Parameters, query and body in one flat object. */
+export type CallOf<R extends Route> = R extends { readonly call: Call<infer I> }
+  ? I
+  : Sent<R["params"]> & Sent<R["query"]> & Sent<R["body"]>
+export type ReplyOf<R extends Route> = R extends { readonly call: Call<unknown, infer O> } ? O : Received<R["reply"]>
+
+/** Routes of which only the types are known beside what `parseRoute` reads. */
+export type Typed<T> = { readonly [K in keyof T]: Route & { readonly call: T[K] & Call } }
 
 /** A refusal, or an answer that is no JSON. `retryAfterSeconds` is in seconds. */
 export class ApiError extends Error {
@@ -46,19 +102,21 @@ export const defaultRetry: RetryPolicy = { attempts: 6, firstMs: 200, maxMs: 10_
 export interface ClientOptions {
   /** The server's origin, without `/api/v1`. */
   baseUrl: string
+  /** Of a session; of a bot with `Bot ` before it. */
   token?: string
   fetch?: typeof fetch
   headers?: Record<string, string>
   /**
-   * Wait and try again after 429, 502, 503, 504 and a lost connection. Only where a repeat is
-   * harmless: GET, PUT, DELETE, and whatever carries a nonce or an idempotency key. Off unless
-   * asked for.
+   * Wait and try again after 429, 502, 503, 504 and a lost connection. After 429 always; otherwise
+   * only where a repeat is harmless: GET, PUT, DELETE, and whatever carries a nonce or an
+   * idempotency key, which a new message is given. A request to a bucket that the server has called
+   * empty waits for it. Off unless asked for.
    */
   retry?: RetryPolicy | boolean
   /**
    * Sees every reply with its parsed body, refusals too. The tests hold it against the contract.
    */
-  checkReplies?: (route: Route, status: number, body: unknown) => void
+  checkReplies?(route: Route, status: number, body: unknown): void
 }
 
 export interface CallOptions {
@@ -94,8 +152,9 @@ export type Client<T extends RouteTable = {}> = Caller & { as(token: string | un
  * the others.
  */
 export function createClient<T extends RouteTable = {}>(options: ClientOptions, routes?: T): Client<T> {
+  const buckets = new Buckets()
   const call = <R extends Route>(route: R, ...[input, callOptions]: Arguments<R>): Promise<ReplyOf<R>> =>
-    send(options, route, input ?? {}, callOptions ?? {}) as Promise<ReplyOf<R>>
+    send({ ...options, buckets }, route, input ?? {}, callOptions ?? {}) as Promise<ReplyOf<R>>
 
   const named = Object.fromEntries(
     Object.entries(routes ?? {}).map(([name, route]) => [name, (...args: Arguments<Route>) => call(route, ...args)]),
@@ -107,55 +166,102 @@ export function createClient<T extends RouteTable = {}>(options: ClientOptions, 
   return { ...named, token: options.token, call, as } as unknown as Client<T>
 }
 
-const repeatable: ReadonlySet<Method> = new Set<Method>(["GET", "PUT", "DELETE"])
+/**
+ * A line of the generated table: `METHOD+flags path query`. Flags: `b` a body, `o` one that may be
+ * missing, `f` a form, `c` an answer that is no JSON, `r` at the host's root, `i` repeatable with the
+ * header `Idempotency-Key`.
+ */
+export function parseRoute(line: string): Route {
+  const [head = "", path = "", names] = line.split(" ")
+  const [method = "", flags = ""] = head.split(/(?<=[A-Z])(?=[a-z])/)
+  const has = (flag: string) => flags.includes(flag)
+  return {
+    method: method as Route["method"],
+    path,
+    mount: has("r") ? "root" : "api",
+    query: names === undefined ? undefined : { shape: Object.fromEntries(names.split(",").map(name => [name, 0])) },
+    body: has("b") || undefined,
+    form: has("f") || undefined,
+    bodyOptional: has("o"),
+    takesIdempotencyKey: has("i"),
+    produces: has("c") ? [] : undefined,
+  }
+}
+
+const repeatable: ReadonlySet<string> = new Set(["GET", "PUT", "DELETE"])
 const passing: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
 async function send(
-  options: ClientOptions,
+  options: ClientOptions & { readonly buckets: Buckets },
   route: Route,
   input: Record<string, unknown>,
   call: CallOptions,
 ): Promise<unknown> {
+  const policy = options.retry === true ? defaultRetry : options.retry || undefined
   const { path, body } = split(route, input)
   const url = options.baseUrl.replace(/\/+$/, "") + path
-  const headers: Record<string, string> = { ...options.headers, ...call.headers }
-  if (options.token !== undefined) headers["authorization"] ??= `Bearer ${options.token}`
-  if (call.idempotencyKey !== undefined) headers["idempotency-key"] = call.idempotencyKey
-  const request: RequestInit = { method: route.method, headers }
-  if (body !== undefined && route.form) request.body = formOf(body)
-  else if (body !== undefined) {
-    headers["content-type"] = "application/json"
-    request.body = JSON.stringify(body)
-  }
-  if (call.signal) request.signal = call.signal
-
-  const policy = options.retry === true ? defaultRetry : options.retry || undefined
-  const harmless =
-    repeatable.has(route.method) || typeof input["nonce"] === "string" || call.idempotencyKey !== undefined
-  const attempts = policy && harmless ? policy.attempts : 1
+  const isNamed = call.idempotencyKey !== undefined || typeof input["nonce"] === "string"
+  const named = policy && route.takesIdempotencyKey && !isNamed ? { idempotencyKey: crypto.randomUUID() } : {}
+  const request = requestOf(options, route, body, { ...call, ...named })
+  const harmless = repeatable.has(route.method) || isNamed || "idempotencyKey" in named
+  const place = `${route.method} ${route.path} ${firstIdOf(route, input)}`
   const fetchOne = options.fetch ?? fetch
 
   for (let attempt = 1; ; attempt++) {
+    const waitedMs = policy ? options.buckets.waitMs(place) : 0
+    if (waitedMs > 0) await sleep(waitedMs, call.signal)
     let failure: unknown
     try {
       const response = await fetchOne(url, request)
       const reply = response.ok && route.produces ? await contentOf(response) : await parse(response)
       options.checkReplies?.(route, response.status, reply)
-      if (response.ok && reply !== notJson) return reply
-      failure = new ApiError(`${route.method} ${path}`, response, reply === notJson ? undefined : reply)
+      if (response.ok && reply !== notJson) {
+        options.buckets.note(place, response)
+        return reply
+      }
+      const refusal = new ApiError(`${route.method} ${path}`, response, reply === notJson ? undefined : reply)
+      options.buckets.note(place, response, refusal.retryAfterSeconds)
+      failure = refusal
     } catch (cause) {
       // fetch throws a TypeError when the connection is lost; whatever else comes here is the
       // caller's own.
       if (!(cause instanceof TypeError)) throw cause
       failure = cause
     }
-    const final = failure instanceof ApiError && !passing.has(failure.status)
-    if (!policy || attempt >= attempts || final) throw failure
+    // A limit refuses before anything is done.
+    const mayRepeat = harmless || (failure instanceof ApiError && failure.status === 429)
+    const isFinal = failure instanceof ApiError && !passing.has(failure.status)
+    if (!policy || !mayRepeat || isFinal || attempt >= policy.attempts) throw failure
     // The server's own word is a floor; the jitter above it keeps the refused from coming back
     // together.
     const floorMs = failure instanceof ApiError ? (failure.retryAfterSeconds ?? 0) * 1_000 : 0
     await sleep(floorMs + waitMs(policy, attempt - 1), call.signal)
   }
+}
+
+function requestOf(
+  { headers: usual, token }: ClientOptions,
+  route: Route,
+  body: Record<string, unknown> | undefined,
+  { headers: own, idempotencyKey, signal }: CallOptions,
+): RequestInit {
+  const headers: Record<string, string> = { ...usual, ...own }
+  if (token !== undefined) headers["authorization"] ??= token.startsWith("Bot ") ? token : `Bearer ${token}`
+  if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey
+  const request: RequestInit = { method: route.method, headers }
+  if (body !== undefined && route.form) request.body = formOf(body)
+  else if (body !== undefined) {
+    headers["content-type"] = "application/json"
+    request.body = JSON.stringify(body)
+  }
+  if (signal) request.signal = signal
+  return request
+}
+
+/** Buckets are by route, and some by the first id in the path. */
+function firstIdOf({ path }: Route, input: Record<string, unknown>): string {
+  const name = /:(\w+)/.exec(path)?.[1]
+  return name === undefined ? "" : asText(input[name])
 }
 
 /** Texts as they are, a file with its name; what is not given is left out. */
@@ -165,7 +271,7 @@ function formOf(body: Record<string, unknown>): FormData {
     if (value === undefined || value === null) continue
     if (isFile(value)) {
       const { bytes, filename = key, type } = value
-      form.append(key, new Blob([bytes], { ...(type !== undefined && { type }) }), filename)
+      form.append(key, new Blob([bytes as Uint8Array<ArrayBuffer>], { ...(type !== undefined && { type }) }), filename)
     } else form.append(key, asText(value))
   }
   return form

@@ -1,6 +1,6 @@
-import { chunkBytes, type CompletedUpload, type routes } from "../src/contract/messages/upload-sessions.ts"
+import { uploadChunkBytes, type Routes } from "./contract.ts"
 import { waitMs, type Backoff } from "./backoff.ts"
-import { ApiError, sleep, type CallOptions, type Named } from "./rest.ts"
+import { ApiError, sleep, type CallOptions, type FormFile, type Named, type Typed } from "./rest.ts"
 
 /** What is sent: a `Blob` or `File` of a browser is one. */
 export interface UploadSource {
@@ -40,7 +40,15 @@ const maxFloorMs = 60_000
 const passing: ReadonlySet<number> = new Set([408, 429, 502, 503, 504])
 
 /** What it takes of a client: any that was made with these routes. */
-export type UploadClient = Named<typeof routes>
+export type UploadClient = Named<
+  Typed<Pick<Routes, "createUploadSession" | "listUploadSessions" | "completeUpload">>
+> & {
+  uploadChunk(
+    input: { session_id: string; chunk_index: string; chunk_checksum: string; file: FormFile },
+    options?: CallOptions,
+  ): Promise<unknown>
+}
+export type CompletedUpload = Routes["completeUpload"]["reply"]
 
 /**
  * Uploads a file in chunks, each with its checksum. Lost connections and servers that restart are
@@ -68,7 +76,8 @@ async function resume(client: UploadClient, options: UploadOptions): Promise<Com
   const known = sessions.find(session => session.session_id === id)
   if (known && known.total_size !== source.size) return undefined
   try {
-    if (known) await sendMissing(client, options, { id, received: new Set(known.received_chunks), chunkBytes })
+    if (known)
+      await sendMissing(client, options, { id, received: new Set(known.received_chunks), chunkBytes: uploadChunkBytes })
     // One that is not listed may be complete already: then its answer is what is missing.
     return await granted(options, call => client.completeUpload({ session_id: id }, call))
   } catch (error) {

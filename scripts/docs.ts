@@ -21,6 +21,7 @@ import {
   intents,
   largestIntents,
 } from "../src/contract/core/intents.ts"
+import { clientContract } from "./client-contract.ts"
 import { boundRows, limitRows } from "./limits-page.ts"
 import { digestOf } from "./interface-digest.ts"
 import { dashboardFile, dashboards } from "./watching/dashboards.ts"
@@ -417,6 +418,7 @@ const documents: Record<string, string> = {
   "docs/api/events.md": eventsPage(),
   "docs/internals/invariants.md": invariantsPage(),
   NOTICE: await noticeText(fileURLToPath(root)),
+  "client/contract.ts": clientContract(),
 }
 
 const { values: options } = parseArgs({ options: { check: { type: "boolean" }, out: { type: "string" } } })

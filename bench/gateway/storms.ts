@@ -4,7 +4,7 @@
  * answers as much and subscribes as often.
  */
 import postgres from "postgres"
-import { NodeWebSocket } from "../../client/node-websocket.ts"
+import { NodeWebSocket } from "../load/node-websocket.ts"
 import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 import type { Harness, Starling } from "../harness.ts"
 import { isWorker } from "../latency.ts"

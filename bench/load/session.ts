@@ -1,6 +1,6 @@
 import { decode } from "@msgpack/msgpack"
 import { inflatePiece } from "../../client/node-inflate.ts"
-import { NodeWebSocket } from "../../client/node-websocket.ts"
+import { NodeWebSocket } from "./node-websocket.ts"
 import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 import { newDialect } from "./dialects.ts"
 import type { DialectName } from "./dialects.ts"

@@ -396,7 +396,8 @@ const partHeaders: Parameter[] = (
     ["If-None-Match", "`ETag` of what the caller has, or several with commas: what is still so is not sent again"],
   ] as const
 ).map(([name, description]) => ({ name, in: "header", required: false, description, schema: { type: "string" } }))
-const makesMessages: ReadonlySet<string> = new Set(["createMessage", "executeWebhook"])
+/** They take the header `Idempotency-Key`. */
+export const makesMessages: ReadonlySet<string> = new Set(["createMessage", "executeWebhook"])
 
 const scopeWords: Record<RateLimit["scope"], string> = {
   route: "caller on this route",

@@ -4,15 +4,16 @@
  */
 import { randomInt } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises"
+import { Reads, type ReadingClient } from "../../client/reads.ts"
 import { ApiError } from "../../client/rest.ts"
+import { reducers } from "../../client/state.ts"
 import { events, operatorRoutes, routes, type EventName, type Routes } from "../../src/contract/contract.ts"
 import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 import { allIntents } from "../../src/contract/core/intents.ts"
 import type { Route } from "../../src/contract/core/registry.ts"
 import { randomFrom, type Random } from "../chaos/random.ts"
 import { acts, notify, World, type Act } from "../kit/acts.ts"
-import { compared, differences, ModelClient, Reads } from "../kit/client-model.ts"
-import { reducers } from "../kit/client-state.ts"
+import { compared, differences, ModelClient } from "../kit/client-model.ts"
 import { runs } from "../kit/effort.ts"
 import type { Listener, Person, Starling } from "../kit/person.ts"
 import { apng, fileOf } from "../kit/pictures.ts"
@@ -78,14 +79,18 @@ test("every event has its model, and every route that changes something somebody
   expect([...Object.keys(acts), ...harmless, ...alike, ...unseen].toSorted()).toEqual(changing.toSorted())
 })
 
-const readsOf = (shared: SharedCluster, person: Person, random: Random) =>
-  new Reads(() => person.on(random.pick([shared.east, shared.west])))
+/** The package's client takes numbers in queries, too; what it sends is the same. */
+const reading = (rest: Starling) => rest as unknown as ReadingClient
+
+/** Each request on any of the workers. */
+const readsOf = (shared: SharedCluster, person: Person, random: Random) => (): ReadingClient =>
+  reading(person.on(random.pick([shared.east, shared.west])))
 
 /**
  * For many clients of one user that are told everything at once: what they ask for in the same
  * moment is asked for once.
  */
-function sharedReads(rest: () => Starling): Reads {
+function sharedReads(rest: () => Starling): () => ReadingClient {
   const answers = new Map<string, Promise<unknown>>()
   const asked = (name: string) => (input: unknown) => {
     const question = `${name} ${JSON.stringify(input)}`
@@ -99,7 +104,7 @@ function sharedReads(rest: () => Starling): Reads {
     return answer.then(reply => structuredClone(reply))
   }
   const all = new Proxy({}, { get: (_, name) => asked(String(name)) }) as Starling
-  return new Reads(() => all)
+  return () => reading(all)
 }
 
 test("P5: a client that misses one kind of event knows less than one that reads afresh", async ({ shared }) => {
@@ -215,7 +220,7 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   await shared.settle()
   for (const model of models) await model.caughtUp()
 
-  const fresh = await readsOf(shared, lin, random).afresh()
+  const fresh = await new Reads(readsOf(shared, lin, random)).afresh()
   const { told, read } = compared(whole.state, fresh)
   expect(differences(told, read), whole.tail()).toEqual([])
   const seen = new Set(whole.log.map(({ name }) => name))
@@ -231,7 +236,7 @@ test("P5: a client that misses one kind of event knows less than one that reads 
 /** What a client knows is what one knows who reads afresh. */
 async function agree(shared: SharedCluster, person: Person, model: ModelClient, random: Random, what: string) {
   await model.caughtUp()
-  const { told, read } = compared(model.state, await readsOf(shared, person, random).afresh())
+  const { told, read } = compared(model.state, await new Reads(readsOf(shared, person, random)).afresh())
   const found = differences(told, read)
   const server = /^\/servers\/(\d+)/.exec(found[0] ?? "")?.[1]
   expect(found.slice(0, 20), `${what} was told:\n${model.tail(server)}`).toEqual([])
@@ -430,7 +435,7 @@ const rounds = runs(3)
 const actsPerRound = 70
 
 test(
-  "P5: a client that comes and goes while everything changes knows what a fresh reader knows",
+  "P5, CLIENT5: a client that comes and goes while everything changes knows what a fresh reader knows",
   { timeout: 180_000 },
   async ({ shared }) => {
     const seed = newSeed()

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import type { ServerFrame } from "../../client/gateway.ts"
-import { NodeWebSocket } from "../../client/node-websocket.ts"
+import { NodeWebSocket } from "../../bench/load/node-websocket.ts"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
 import { grantedAtCreation } from "../../src/domain/core/permissions.ts"
 import type { Cluster } from "../kit/cluster.ts"

@@ -5,7 +5,7 @@
 import fc from "fast-check"
 import { describe } from "vitest"
 import type { ReceivedEvent, ServerFrame } from "../../client/gateway.ts"
-import { NodeWebSocket } from "../../client/node-websocket.ts"
+import { NodeWebSocket } from "../../bench/load/node-websocket.ts"
 import { unavailable } from "../../src/contract/core/errors.ts"
 import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 import { epochMs } from "../../src/domain/core/snowflake.ts"

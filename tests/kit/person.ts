@@ -1,5 +1,5 @@
+import { NodeWebSocket } from "../../bench/load/node-websocket.ts"
 import { GatewayClient, type EventData, type GatewayClose, type GatewayOptions } from "../../client/gateway.ts"
-import { NodeWebSocket } from "../../client/node-websocket.ts"
 import { createClient, type Client } from "../../client/rest.ts"
 import { routes, type Routes } from "../../src/contract/contract.ts"
 import { allIntents, bitOf } from "../../src/contract/core/intents.ts"

@@ -1,6 +1,6 @@
 import { decode } from "@msgpack/msgpack"
 import { inflatePiece } from "../../client/node-inflate.ts"
-import { NodeWebSocket } from "../../client/node-websocket.ts"
+import { NodeWebSocket } from "../../bench/load/node-websocket.ts"
 import type { ServerFrame } from "../../client/gateway.ts"
 import { closeCodes, type CloseName } from "../../src/contract/core/gateway-codes.ts"
 import { watchFrames } from "./conformance.ts"

@@ -3,7 +3,7 @@
  * paused with all others is not.
  */
 import { setTimeout as sleep } from "node:timers/promises"
-import { NodeWebSocket } from "../../client/node-websocket.ts"
+import { NodeWebSocket } from "../../bench/load/node-websocket.ts"
 import { clusterConfig } from "../../cluster.config.ts"
 import { freePort } from "../../src/std/child-server.ts"
 import type { Person } from "../kit/person.ts"

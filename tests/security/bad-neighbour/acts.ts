@@ -3,7 +3,7 @@ import { setMaxListeners } from "node:events"
 import { Agent, request } from "node:http"
 import { connect, type Socket } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
-import { NodeWebSocket } from "../../../client/node-websocket.ts"
+import { NodeWebSocket } from "../../../bench/load/node-websocket.ts"
 import type { Account, Scene } from "../../kit/neighbour-scene.ts"
 
 /** After a refusal for asking too much nobody gains by asking at once. */

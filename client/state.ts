@@ -1,67 +1,75 @@
-import type { EventData, ReceivedEvent } from "../../client/gateway.ts"
-import type { Channel } from "../../src/contract/communities/channels.ts"
-import type { EventName } from "../../src/contract/contract.ts"
-import type { Emoji } from "../../src/contract/communities/emojis.ts"
-import type { Snowflake } from "../../src/contract/core/fields.ts"
-import type { Message, Reaction } from "../../src/contract/messages/messages.ts"
-import type { Notification } from "../../src/contract/accounts/notifications.ts"
-import type { RelationshipAdded } from "../../src/contract/social/relationships.ts"
-import type { Role } from "../../src/contract/communities/roles.ts"
-import { type Guild, Server } from "../../src/contract/communities/servers.ts"
-import type { StickerPack } from "../../src/contract/communities/stickers.ts"
-import type { PublicUser } from "../../src/contract/accounts/users.ts"
-import { Participant } from "../../src/contract/voice/voice.ts"
+import type {
+  ChannelResponse,
+  EmojiResponse,
+  Events,
+  ListedMemberResponse,
+  MessageResponse,
+  NotificationResponse,
+  ReactionResponse,
+  RelationshipListItem,
+  RoleResponse,
+  ServerResponse,
+  Snowflake,
+  StickerPackResponse,
+  UserPublicResponse,
+  VoiceParticipant,
+} from "./contract.ts"
 
-export interface KnownMember {
-  readonly roles: readonly Snowflake[]
-  readonly nickname: string | null
-  readonly timeout_until: number | null
-}
+type EventName = keyof Events
+type EventData<N extends EventName> = Events[N]
 
-/** The newest page of a channel and what came after it. `floor`: older messages were not read. */
+/** A member of a server, as far as a client shows one. */
+export type KnownMember = Pick<
+  ListedMemberResponse,
+  "username" | "avatar_url" | "badges" | "bot" | "roles" | "nickname" | "timeout_until"
+>
+
+/** The newest page of a channel and what came after it. `floor`: older messages were not read; 0: there are none. */
 export interface History {
-  readonly floor: bigint
-  readonly messages: Map<Snowflake, Message>
+  floor: bigint
+  readonly messages: Map<Snowflake, MessageResponse>
 }
 
 export interface KnownServer {
-  facts: Server
-  readonly channels: Map<Snowflake, Channel>
-  readonly roles: Map<Snowflake, Role>
+  facts: ServerResponse
+  readonly channels: Map<Snowflake, ChannelResponse>
+  readonly roles: Map<Snowflake, RoleResponse>
   readonly members: Map<Snowflake, KnownMember>
   /** Null: the user may not ban, so they are not told. */
   bans: Set<Snowflake> | null
   /** By channel; a channel without one is still to be read. */
   readonly histories: Map<Snowflake, History>
   /** By name; without their uploaders' names, of which events say nothing. */
-  emojis: readonly Emoji[]
-  packs: readonly StickerPack[]
+  emojis: readonly EmojiResponse[]
+  packs: readonly StickerPackResponse[]
   /** Who is in its voice channels, as far as the user may view them. */
   readonly voice: Map<Snowflake, KnownCall>
 }
 
-export type KnownCall = Participant & { readonly channel_id: Snowflake }
+export type KnownCall = VoiceParticipant & { readonly channel_id: Snowflake }
 
 /** What a GUILD_CREATE said of a server, kept current by events alone. */
 export interface Outline {
-  readonly channels: Map<Snowflake, Guild["channels"][number]>
-  readonly roles: Map<Snowflake, Guild["roles"][number]>
+  name: string
+  readonly channels: Map<Snowflake, Events["GUILD_CREATE"]["channels"][number]>
+  readonly roles: Map<Snowflake, Events["GUILD_CREATE"]["roles"][number]>
 }
 
 /** What another is to the user. */
-export type KnownRelationship = Pick<RelationshipAdded, "status" | "created_at" | "username" | "avatar_url"> & {
-  readonly message: string | null
+export type KnownRelationship = Pick<RelationshipListItem, "status" | "created_at" | "avatar_url" | "message"> & {
+  readonly username: string | null
 }
 
 /** Whom it is with, and what was said in it. */
 export interface KnownDirect {
   readonly recipient_id: Snowflake
+  readonly recipient: UserPublicResponse | null
   readonly history: History | undefined
 }
 
 /** What a client keeps: begun by READY, filled by its first reads, kept current by events. */
 export interface ClientState {
-  user: Pick<PublicUser, "id" | "username" | "avatar_url" | "badges"> | undefined
+  user: Pick<UserPublicResponse, "id" | "username" | "avatar_url" | "badges"> | undefined
   /** Undefined: known, and still to be read. */
   servers: Map<Snowflake, KnownServer | undefined>
   outlines: Map<Snowflake, Outline>
@@ -71,9 +79,16 @@ export interface ClientState {
   /** `channel user` of those who type. No read shows it. */
   typing: Set<string>
   /** The newest page, and what came after it. */
-  notifications: Map<Snowflake, Notification>
+  notifications: Map<Snowflake, NotificationResponse>
   /** What it was last told of users. Those of whom it heard nothing are to be asked for. */
   presences: Map<Snowflake, Omit<EventData<"PRESENCE_UPDATE">, "user_id">>
+  /** By channel; only channels in which something is unread. */
+  unread: Map<Snowflake, Unread>
+}
+
+export interface Unread {
+  readonly count: number
+  readonly mentions: number
 }
 
 export const emptyState = (): ClientState => ({
@@ -85,6 +100,7 @@ export const emptyState = (): ClientState => ({
   typing: new Set(),
   notifications: new Map(),
   presences: new Map(),
+  unread: new Map(),
 })
 
 /**
@@ -92,15 +108,47 @@ export const emptyState = (): ClientState => ({
  * it sees from now on, and who is in it.
  */
 export type Need =
-  | { readonly part: "relationships"; readonly server?: undefined }
-  | { readonly part: "notifications"; readonly server?: undefined }
-  | { readonly part: "directs"; readonly server?: undefined }
-  | { readonly part: "server"; readonly server: Snowflake }
-  | { readonly part: "bans"; readonly server: Snowflake }
+  | {
+      readonly part: "relationships" | "notifications" | "unread" | "directs"
+      readonly server?: undefined
+      readonly channel?: undefined
+    }
+  | { readonly part: "direct"; readonly server?: undefined; readonly channel: Snowflake }
+  | { readonly part: "server" | "bans"; readonly server: Snowflake; readonly channel?: undefined }
   | { readonly part: "history" | "voice"; readonly server: Snowflake; readonly channel: Snowflake }
 
 type Needs = readonly Need[]
 const nothing: Needs = []
+/** What is unread is the server's to count: what events add is a guess until it is read again, once for many of them. */
+const unreadAgain: Needs = [{ part: "unread" }]
+
+/** Every key of what a read shows: events have more. */
+const serverKeys: Record<keyof ServerResponse, true> = {
+  id: true,
+  name: true,
+  description: true,
+  icon_url: true,
+  owner_id: true,
+  member_count: true,
+  default_channel_id: true,
+  verification_level: true,
+  default_message_notifications: true,
+  public: true,
+  category: true,
+  created_at: true,
+}
+const participantKeys: Record<keyof VoiceParticipant, true> = {
+  user_id: true,
+  self_mute: true,
+  self_deaf: true,
+  mute: true,
+  deaf: true,
+  suppress: true,
+  self_video: true,
+  self_stream: true,
+}
+const only = <K extends string, T extends Record<K, unknown>>(keys: Record<K, true>, from: T): Pick<T, K> =>
+  Object.fromEntries(Object.keys(keys).map(key => [key, from[key as K]])) as Pick<T, K>
 
 type Reducer<N extends EventName> = (state: ClientState, data: EventData<N>) => Needs
 
@@ -115,6 +163,7 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     return [
       { part: "relationships" },
       { part: "notifications" },
+      { part: "unread" },
       { part: "directs" },
       ...guilds.map(guild => ({ part: "server", server: guild.id }) as const),
     ]
@@ -127,45 +176,53 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     if (state.user?.id === id) state.user = { id, username, avatar_url, badges }
     const known = state.relationships.get(id)
     if (known) state.relationships.set(id, { ...known, username, avatar_url })
-    for (const server of state.servers.values())
+    for (const [key, direct] of state.directs)
+      if (direct.recipient?.id === id)
+        state.directs.set(key, { ...direct, recipient: { ...direct.recipient, username, avatar_url, badges } })
+    for (const server of state.servers.values()) {
+      const member = server?.members.get(id)
+      if (member) server!.members.set(id, { ...member, username, avatar_url, badges })
       for (const { messages } of server?.histories.values() ?? [])
         for (const [key, message] of messages)
           if (message.author_id === id)
             messages.set(key, { ...message, author_username: username, author_badges: badges })
+    }
     return nothing
   },
   NOTIFICATION_CREATE(state, notification) {
     state.notifications.set(notification.id, notification)
-    return nothing
+    return unreadAgain
   },
   NOTIFICATION_UPDATE(state, update) {
     const read = "all_read" in update ? undefined : "ids" in update ? update.ids : [update.id]
     for (const [id, notification] of state.notifications)
       if (!read || read.includes(id)) state.notifications.set(id, { ...notification, read: true })
-    return nothing
+    return unreadAgain
   },
 
   /** A client asks for them where it shows them. */
   NOTIFICATION_SETTINGS_UPDATE: () => nothing,
 
-  GUILD_CREATE(state, { id, channels, roles }) {
+  GUILD_CREATE(state, { id, name, channels, roles }) {
     state.servers.set(id, undefined)
-    state.outlines.set(id, { channels: byId(channels), roles: byId(roles) })
-    return [{ part: "server", server: id }]
+    state.outlines.set(id, { name, channels: byId(channels), roles: byId(roles) })
+    return [{ part: "server", server: id }, ...unreadAgain]
   },
   GUILD_UPDATE(state, update) {
     const server = state.servers.get(update.id)
+    const outline = state.outlines.get(update.id)
+    if (outline) outline.name = update.name
     // What reads do not show is left out.
-    if (server) server.facts = Server.parse(update)
+    if (server) server.facts = only(serverKeys, update)
     return bansOf(state, update.id)
   },
   GUILD_DELETE(state, { id }) {
     state.servers.delete(id)
     state.outlines.delete(id)
-    return nothing
+    return unreadAgain
   },
-  GUILD_MEMBER_ADD(state, { server_id, user_id, roles, nickname, timeout_until }) {
-    state.servers.get(server_id)?.members.set(user_id, { roles, nickname, timeout_until })
+  GUILD_MEMBER_ADD(state, { server_id, user_id, ...member }) {
+    state.servers.get(server_id)?.members.set(user_id, memberOf(member))
     return nothing
   },
   GUILD_MEMBER_REMOVE(state, { server_id, user }) {
@@ -173,8 +230,9 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     return nothing
   },
   GUILD_MEMBER_UPDATE(state, { server_id, user, roles, nickname, timeout_until }) {
-    const server = state.servers.get(server_id)
-    if (server?.members.has(user.id)) server.members.set(user.id, { roles, nickname, timeout_until })
+    const members = state.servers.get(server_id)?.members
+    const known = members?.get(user.id)
+    if (known) members!.set(user.id, { ...known, roles, nickname, timeout_until })
     return bansOf(state, server_id)
   },
   /** Says again what the events have said, to those who ask. */
@@ -214,10 +272,10 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     return nothing
   },
   CHANNEL_CREATE(state, channel) {
-    const { id, server_id, name, type, channel_type, position, recipient_id } = channel
+    const { id, server_id, name, type, channel_type, position, recipient_id, recipient } = channel
     if (recipient_id !== null) {
       const known = state.directs.get(id)
-      state.directs.set(id, { recipient_id, history: known?.history })
+      state.directs.set(id, { recipient_id, recipient, history: known?.history })
       return known?.history ? nothing : [{ part: "directs" }]
     }
     state.outlines.get(server_id)?.channels.set(id, { id, name, type, channel_type, position })
@@ -226,7 +284,8 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     server.channels.set(id, channel)
     if (server.histories.has(id)) return nothing
     const where = { server: server_id, channel: id }
-    return [{ part: "history", ...where }, ...(isForVoice(channel) ? [{ part: "voice" as const, ...where }] : [])]
+    const voice = isForVoice(channel) ? [{ part: "voice" as const, ...where }] : []
+    return [{ part: "history", ...where }, ...voice, ...unreadAgain]
   },
   CHANNEL_UPDATE(state, channel) {
     const { id, server_id, name, type, channel_type, position } = channel
@@ -242,13 +301,15 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     server?.histories.delete(id)
     for (const [user, { channel_id }] of server?.voice ?? []) if (channel_id === id) server!.voice.delete(user)
     state.outlines.get(server_id)?.channels.delete(id)
+    state.directs.delete(id)
+    state.unread.delete(id)
     return nothing
   },
   VOICE_STATE_UPDATE(state, { server_id, channel_id, ...shown }) {
     const server = state.servers.get(server_id!)
     // Who moves to a channel that the user may not view is gone for them.
     if (channel_id !== null && server?.channels.has(channel_id))
-      server.voice.set(shown.user_id, { ...Participant.parse(shown), channel_id })
+      server.voice.set(shown.user_id, { ...only(participantKeys, shown), channel_id })
     else server?.voice.delete(shown.user_id)
     return nothing
   },
@@ -269,11 +330,16 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
   },
   MESSAGE_CREATE(state, message) {
     state.typing.delete(`${message.channel_id} ${message.author_id}`)
-    return setMessage(state, message)
+    setMessage(state, message)
+    const { channel_id, author_id, webhook_id } = message
+    if (author_id === state.user?.id && webhook_id === undefined) return nothing
+    const { count, mentions } = state.unread.get(channel_id) ?? { count: 0, mentions: 0 }
+    state.unread.set(channel_id, { count: count + 1, mentions })
+    return unreadAgain
   },
   MESSAGE_UPDATE: (state, message) => setMessage(state, message),
-  /** Who has read what is asked for where it is shown. */
-  MESSAGE_ACK: () => nothing,
+  /** Who else has read what is asked for where it is shown. */
+  MESSAGE_ACK: (state, { user_id }) => (user_id === state.user?.id ? unreadAgain : nothing),
   MESSAGE_DELETE: (state, { id, ...where }) => deleteMessages(state, { ids: [id], ...where }),
   MESSAGE_DELETE_BULK: (state, data) => deleteMessages(state, data),
   MESSAGE_REACTION_ADD: (state, data) => setReaction(state, data, true),
@@ -288,30 +354,55 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
   },
 }
 
+/** One event as the gateway client hands it on. */
+export interface AnyEvent {
+  readonly name: EventName
+  readonly data: unknown
+}
+
 /** What the client has to read because of an event. */
-export const reduce = (state: ClientState, { name, data }: ReceivedEvent): Needs =>
+export const reduce = (state: ClientState, { name, data }: AnyEvent): Needs =>
   (reducers[name] as (state: ClientState, data: never) => Needs)(state, data as never)
 
-export const isForVoice = ({ type }: Pick<Channel, "type">): boolean => type === "voice" || type === "stage"
+/** What is kept of a member that was listed or has come. */
+export const memberOf = ({
+  username,
+  avatar_url,
+  badges,
+  bot,
+  roles,
+  nickname,
+  timeout_until,
+}: KnownMember): KnownMember => ({ username, avatar_url, badges, bot, roles, nickname, timeout_until })
+
+export const isForVoice = ({ type }: Pick<ChannelResponse, "type">): boolean => type === "voice" || type === "stage"
 
 const byId = <T extends { id: Snowflake }>(list: readonly T[]) => new Map(list.map(one => [one.id, one]))
 
-function setRole(state: ClientState, server_id: Snowflake, role: Role): Needs {
+function setRole(state: ClientState, server_id: Snowflake, role: RoleResponse): Needs {
   const { id, name, color, hoist, position } = role
   state.servers.get(server_id)?.roles.set(id, role)
   state.outlines.get(server_id)?.roles.set(id, { id, name, color, hoist, position })
   return bansOf(state, server_id)
 }
 
-/** Of a channel of a server, or of a DM. */
-const historyOf = (
-  state: ClientState,
-  { server_id, channel_id }: { readonly server_id: Snowflake | null; readonly channel_id: Snowflake },
-): History | undefined =>
-  server_id === null ? state.directs.get(channel_id)?.history : state.servers.get(server_id)?.histories.get(channel_id)
+/** What is kept of a channel's messages, in a server or outside. */
+export function historyOf({ directs, servers }: ClientState, channel: Snowflake): History | undefined {
+  const direct = directs.get(channel)
+  if (direct) return direct.history
+  for (const server of servers.values()) {
+    const history = server?.histories.get(channel)
+    if (history) return history
+  }
+  return undefined
+}
 
-function setMessage(state: ClientState, message: Message): Needs {
-  const history = historyOf(state, message)
+/** Ids rise with time; as text a longer one is higher. */
+export const isLater = (one: Snowflake, other: Snowflake): boolean =>
+  one.length === other.length ? one > other : one.length > other.length
+
+function setMessage(state: ClientState, message: MessageResponse): Needs {
+  const history = historyOf(state, message.channel_id)
   if (!history || BigInt(message.id) < history.floor) return nothing
   // What the user reacted with no event says.
   const own = (history.messages.get(message.id)?.reactions ?? []).filter(({ me }) => me)
@@ -320,16 +411,16 @@ function setMessage(state: ClientState, message: Message): Needs {
   return nothing
 }
 
-type AnEmoji = Pick<Reaction, "emoji" | "custom_emoji_id">
+type AnEmoji = Pick<ReactionResponse, "emoji" | "custom_emoji_id">
 const isSameEmoji = (one: AnEmoji, other: AnEmoji): boolean =>
   (one.custom_emoji_id ?? one.emoji) === (other.custom_emoji_id ?? other.emoji)
 
 function setReaction(
   state: ClientState,
-  { server_id, channel_id, message_id, user_id, ...change }: EventData<"MESSAGE_REACTION_ADD">,
+  { channel_id, message_id, user_id, ...change }: EventData<"MESSAGE_REACTION_ADD">,
   isAdded: boolean,
 ): Needs {
-  const messages = historyOf(state, { server_id, channel_id })?.messages
+  const messages = historyOf(state, channel_id)?.messages
   const message = messages?.get(message_id)
   if (!message) return nothing
   const { emoji, url, is_custom, custom_emoji_id, count } = change
@@ -344,11 +435,11 @@ function setReaction(
 
 function deleteMessages(
   state: ClientState,
-  { ids, channel_id, server_id }: { ids: Snowflake[]; channel_id: Snowflake; server_id: Snowflake | null },
+  { ids, channel_id }: { ids: readonly Snowflake[]; channel_id: Snowflake },
 ): Needs {
-  const history = historyOf(state, { server_id, channel_id })
+  const history = historyOf(state, channel_id)
   for (const id of ids) history?.messages.delete(id)
-  return nothing
+  return unreadAgain
 }
 
 export function mayBan(user: Snowflake, { facts, roles, members }: KnownServer): boolean {

@@ -1,0 +1,383 @@
+import type { Events, MessageResponse, Snowflake } from "./contract.ts"
+import type { GatewayClient } from "./gateway.ts"
+import { Reads, type ReadingClient } from "./reads.ts"
+import type { Client } from "./rest.ts"
+import {
+  emptyState,
+  historyOf,
+  isLater,
+  mayBan,
+  reduce,
+  type AnyEvent,
+  type ClientState,
+  type History,
+  type Need,
+} from "./state.ts"
+
+/**
+ * What changed, as `subscribe` tells it: a part of the state, `server ID` (its facts, channels,
+ * roles, members, voice) or `channel ID` (its messages and who types).
+ */
+export type Change =
+  | "connection"
+  | "user"
+  | "servers"
+  | "directs"
+  | "relationships"
+  | "notifications"
+  | "presences"
+  | "unread"
+  | `server ${Snowflake}`
+  | `channel ${Snowflake}`
+
+/** `live`: what is shown is current. `returning`: it was, and the client is on its way back. */
+export type Connection = "connecting" | "live" | "returning" | "closed"
+
+export interface StoreOptions {
+  readonly client: () => ReadingClient
+  /** Read every server and the newest messages of every channel at once. Default: what is opened. */
+  readonly everything?: boolean
+  /** Between two reads of what is unread, at least. Default: 2 s. */
+  readonly unreadEveryMs?: number
+  /** As many messages of a channel are kept at least; older ones are read again. Default: 500. */
+  readonly maxMessages?: number
+  /** Told when something could not be read, after every retry. It is tried again with the next READY. */
+  readonly onError?: (error: unknown) => void
+}
+
+/**
+ * What a user can see, kept current by events: servers, channels, members, messages, DMs,
+ * relationships, notifications, presences and what is unread. It keeps:
+ *   CLIENT5  Once nothing is being read, the state is what reading it afresh would show.
+ *   CLIENT6  An event that arrives during a read is not lost: it is applied again after the read.
+ *   CLIENT7  Only what was opened is read, and a channel keeps at most `maxMessages` and one page.
+ */
+export class Store {
+  readonly state: ClientState = emptyState()
+  readonly #options: StoreOptions
+  readonly #reads: Reads
+  readonly #openServers = new Set<Snowflake>()
+  readonly #openChannels = new Set<Snowflake>()
+  readonly #listeners = new Set<(changes: ReadonlySet<Change>) => void>()
+  #changes = new Set<Change>()
+  #connection: Connection = "connecting"
+
+  #needs: Need[] = []
+  #reading: Promise<void> | undefined
+  #unreadTimer: ReturnType<typeof setTimeout> | undefined
+  #unreadReadAt = -Infinity
+  /** Events since the read under way began. */
+  #meanwhile: AnyEvent[] | undefined
+  /** Counts READYs: what was asked for before the last one is of no use. */
+  #beginnings = 0
+
+  constructor(options: StoreOptions) {
+    this.#options = options
+    this.#reads = new Reads(options.client, channel => this.#isOpen(channel))
+  }
+
+  get connection(): Connection {
+    return this.#connection
+  }
+
+  /** Whether something is still being read, or will be. */
+  get isReading(): boolean {
+    return this.#reading !== undefined || this.#unreadTimer !== undefined
+  }
+
+  /** Takes its events from there; call it before `connect`. The answer ends that. */
+  follow(gateway: Pick<GatewayClient, "on">): () => void {
+    const ends = [
+      gateway.on("dispatch", event => this.receive(event)),
+      gateway.on("ready", () => this.#setConnection("live")),
+      gateway.on("resumed", () => this.#setConnection("live")),
+      gateway.on("close", ({ willReconnect }) => this.#setConnection(willReconnect ? "returning" : "closed")),
+    ]
+    return () => {
+      for (const end of ends) end()
+      clearTimeout(this.#unreadTimer)
+      this.#unreadTimer = undefined
+    }
+  }
+
+  /**
+   * Calls the listener with what changed, once for all changes of a moment. The answer ends that.
+   * What it reads of the state must not be changed.
+   */
+  subscribe(listener: (changes: ReadonlySet<Change>) => void): () => void {
+    this.#listeners.add(listener)
+    return () => {
+      this.#listeners.delete(listener)
+    }
+  }
+
+  /** Reads a server and keeps it; open already: nothing happens. */
+  openServer(id: Snowflake): void {
+    if (this.#openServers.has(id)) return
+    this.#openServers.add(id)
+    if (this.state.servers.has(id)) this.#ask({ part: "server", server: id })
+  }
+
+  /** Reads the newest messages of a channel or DM, and keeps them. Its server is opened as well. */
+  openChannel(id: Snowflake, server?: Snowflake): void {
+    if (this.#openChannels.has(id)) return
+    this.#openChannels.add(id)
+    if (server === undefined) this.#ask({ part: "direct", channel: id })
+    else if (this.state.servers.get(server)) this.#ask({ part: "history", server, channel: id })
+    else this.openServer(server)
+  }
+
+  /** Forgets the messages of a channel. */
+  closeChannel(id: Snowflake): void {
+    this.#openChannels.delete(id)
+    for (const server of this.state.servers.values()) server?.histories.delete(id)
+    const direct = this.state.directs.get(id)
+    if (direct) this.state.directs.set(id, { ...direct, history: undefined })
+    this.#tell(`channel ${id}`)
+  }
+
+  /** The messages of an open channel, oldest first; undefined: not read yet. */
+  messages(channel: Snowflake): MessageResponse[] | undefined {
+    const history = historyOf(this.state, channel)
+    return history && [...history.messages.values()].toSorted((a, b) => (isLater(a.id, b.id) ? 1 : -1))
+  }
+
+  /** Whether an open channel has messages older than those that were read. */
+  hasOlder(channel: Snowflake): boolean {
+    return (historyOf(this.state, channel)?.floor ?? 0n) > 0n
+  }
+
+  /** Reads one page more of an open channel. @returns whether there was one */
+  async readOlder(channel: Snowflake): Promise<boolean> {
+    const history = historyOf(this.state, channel)
+    if (!history || history.floor === 0n) return false
+    const [floor, beginning] = [history.floor, this.#beginnings]
+    // An event about one of these messages may come before the answer has been put in place.
+    const missed = this.#listenIn()
+    const page = await this.#reads.history(channel, `${floor}`).finally(missed.end)
+    if (!page || beginning !== this.#beginnings || history.floor !== floor) return false
+    history.floor = page.floor
+    for (const [id, message] of page.messages) if (!history.messages.has(id)) history.messages.set(id, message)
+    for (const event of missed.events) this.#apply(event)
+    this.#tell(`channel ${channel}`)
+    return true
+  }
+
+  /** One event, in order. */
+  receive(event: AnyEvent): void {
+    this.#meanwhile?.push(event)
+    for (const events of this.#overheard) events.push(event)
+    if (event.name === "READY") {
+      this.#beginnings++
+      this.#needs = []
+    }
+    this.#apply(event)
+  }
+
+  readonly #overheard = new Set<AnyEvent[]>()
+  #listenIn(): { events: AnyEvent[]; end: () => void } {
+    const events: AnyEvent[] = []
+    this.#overheard.add(events)
+    return { events, end: () => this.#overheard.delete(events) }
+  }
+
+  #isOpen(channel: Snowflake): boolean {
+    return this.#options.everything === true || this.#openChannels.has(channel)
+  }
+
+  #isWanted(need: Need): boolean {
+    if (this.#options.everything) return true
+    if (need.part === "history" || need.part === "direct") return this.#openChannels.has(need.channel)
+    return need.server === undefined || this.#openServers.has(need.server)
+  }
+
+  #setConnection(connection: Connection): void {
+    this.#connection = connection
+    this.#tell("connection")
+  }
+
+  #apply(event: AnyEvent): void {
+    for (const need of reduce(this.state, event)) this.#ask(need)
+    for (const change of changesOf(event)) this.#tell(change)
+    if (event.name === "MESSAGE_CREATE") this.#trim((event.data as MessageResponse).channel_id)
+  }
+
+  /** CLIENT7: the oldest go, a page at a time. */
+  #trim(channel: Snowflake): void {
+    const most = this.#options.maxMessages ?? 500
+    const history = historyOf(this.state, channel)
+    if (!history || history.messages.size <= most + 50) return
+    const ids = [...history.messages.keys()].toSorted((a, b) => (isLater(a, b) ? 1 : -1))
+    for (const id of ids.slice(0, ids.length - most)) history.messages.delete(id)
+    history.floor = BigInt(ids.at(-most)!)
+  }
+
+  #ask(need: Need): void {
+    if (!this.#isWanted(need)) return
+    if (need.part === "unread") {
+      const waitMs = this.#unreadReadAt + (this.#options.unreadEveryMs ?? 2_000) - performance.now()
+      this.#unreadTimer ??= setTimeout(() => this.#askNow(need), Math.max(0, waitMs))
+    } else this.#askNow(need)
+  }
+
+  #askNow(need: Need): void {
+    if (need.part === "unread") {
+      this.#unreadTimer = undefined
+      this.#unreadReadAt = performance.now()
+    }
+    const isAsked = this.#needs.some(
+      other => other.part === need.part && other.server === need.server && other.channel === need.channel,
+    )
+    if (!isAsked) this.#needs.push(need)
+    this.#reading ??= this.#readAll()
+  }
+
+  async #readAll(): Promise<void> {
+    // Not before the event that asks has been applied.
+    await Promise.resolve()
+    try {
+      for (let need = this.#needs.shift(); need; need = this.#needs.shift()) await this.#read(need)
+    } catch (error) {
+      this.#options.onError?.(error)
+    } finally {
+      this.#reading = undefined
+      this.#meanwhile = undefined
+      if (this.#needs.length > 0) this.#reading = this.#readAll()
+    }
+  }
+
+  /** CLIENT6: what came while it was read may be newer than the answer, so it is applied again. */
+  async #read(need: Need): Promise<void> {
+    const beginning = this.#beginnings
+    const events: AnyEvent[] = []
+    this.#meanwhile = events
+    const put = await this.#answer(need)
+    this.#meanwhile = undefined
+    if (beginning !== this.#beginnings) return
+    put()
+    for (const event of events) if (serverOf(event) === need.server || event.name === "USER_UPDATE") this.#apply(event)
+    for (const change of changedBy(need, this.state)) this.#tell(change)
+  }
+
+  /** @returns what puts the answer into the state, where there is still a place for it */
+  async #answer(need: Need): Promise<() => void> {
+    const { state } = this
+    switch (need.part) {
+      case "relationships": {
+        const relationships = await this.#reads.relationships()
+        return () => void (state.relationships = relationships)
+      }
+      case "notifications": {
+        const notifications = await this.#reads.notifications()
+        return () => void (state.notifications = notifications)
+      }
+      case "unread": {
+        const unread = await this.#reads.unread()
+        return () => void (state.unread = unread)
+      }
+      case "directs": {
+        const directs = await this.#reads.directs(state.directs)
+        return () => void (state.directs = directs)
+      }
+      case "direct": {
+        const history = await this.#reads.history(need.channel)
+        return () => {
+          const direct = state.directs.get(need.channel)
+          if (direct) state.directs.set(need.channel, { ...direct, history })
+        }
+      }
+      case "server": {
+        const server = await this.#reads.server(state.user!.id, need.server)
+        return () => {
+          if (state.servers.has(need.server)) state.servers.set(need.server, server)
+        }
+      }
+      case "bans": {
+        const bans = await this.#reads.bans(need.server)
+        return () => {
+          const server = state.servers.get(need.server)
+          if (server) server.bans = mayBan(state.user!.id, server) ? bans : null
+        }
+      }
+      case "voice": {
+        const calls = await this.#reads.voice(need.channel)
+        return () => {
+          const server = state.servers.get(need.server)
+          if (!calls || !server?.channels.has(need.channel)) return
+          for (const [user, { channel_id }] of server.voice) if (channel_id === need.channel) server.voice.delete(user)
+          for (const call of calls) server.voice.set(call.user_id, call)
+        }
+      }
+      case "history": {
+        const history: History | undefined = await this.#reads.history(need.channel)
+        return () => {
+          const server = state.servers.get(need.server)
+          if (history && server?.channels.has(need.channel)) server.histories.set(need.channel, history)
+        }
+      }
+    }
+  }
+
+  #tell(change: Change): void {
+    if (this.#changes.size === 0) queueMicrotask(() => this.#tellAll())
+    this.#changes.add(change)
+  }
+
+  #tellAll(): void {
+    const changes = this.#changes
+    this.#changes = new Set()
+    for (const listener of this.#listeners) listener(changes)
+  }
+}
+
+/** A store that follows a gateway client, and reads with a REST client. */
+export function createStore(
+  { client, gateway }: { client: ReadingClient | Client; gateway: Pick<GatewayClient, "on"> },
+  options: Omit<StoreOptions, "client"> = {},
+): Store {
+  const store = new Store({ ...options, client: () => client as ReadingClient })
+  store.follow(gateway)
+  return store
+}
+
+/** The server that an event is about; undefined: none. */
+export function serverOf({ data }: AnyEvent): Snowflake | undefined {
+  const { server_id } = data as { server_id?: Snowflake | null }
+  // Of a conversation outside servers.
+  return server_id === "0" ? undefined : (server_id ?? undefined)
+}
+
+function changedBy(need: Need, { servers, directs }: ClientState): Change[] {
+  const channels = (ids: Iterable<Snowflake>): Change[] => [...ids].map(id => `channel ${id}` as const)
+  switch (need.part) {
+    case "server":
+      return ["servers", `server ${need.server}`, ...channels(servers.get(need.server)?.histories.keys() ?? [])]
+    case "directs":
+      return ["directs", ...channels([...directs].filter(([, { history }]) => history).map(([id]) => id))]
+    case "bans":
+    case "voice":
+      return [`server ${need.server}`]
+    case "history":
+    case "direct":
+      return [`channel ${need.channel}`]
+    default:
+      return [need.part]
+  }
+}
+
+function changesOf({ name, data }: AnyEvent): Change[] {
+  const { channel_id, server_id, id } = data as { channel_id?: Snowflake; server_id?: Snowflake | null; id?: Snowflake }
+  if (name === "READY") return ["user", "servers", "directs", "relationships", "notifications", "presences", "unread"]
+  if (name === "USER_UPDATE") return ["user", "servers", "directs", "relationships"]
+  if (name.startsWith("MESSAGE_") || name.startsWith("TYPING_"))
+    return channel_id === undefined
+      ? []
+      : [`channel ${channel_id}`, ...(name === "MESSAGE_CREATE" ? ["unread" as const] : [])]
+  if (name.startsWith("NOTIFICATION_")) return ["notifications"]
+  if (name.startsWith("RELATIONSHIP_")) return ["relationships"]
+  if (name === "PRESENCE_UPDATE") return ["presences"]
+  if (name === "GUILD_CREATE" || name === "GUILD_DELETE" || name === "GUILD_UPDATE")
+    return ["servers", `server ${server_id ?? id ?? ""}`]
+  if (name.startsWith("CHANNEL_") && (data as Events["CHANNEL_CREATE"]).recipient_id !== null) return ["directs"]
+  return typeof server_id === "string" ? [`server ${server_id}`] : []
+}
