@@ -88,6 +88,7 @@ export const layers = {
   // The preview of the server's state stands on the rules that the server uses; their file imports types alone.
   "web/operator": { ...browser, uses: ["web/kit", "src/domain/service"], npm: ["preact", "@preact/signals"] },
 
+  "web/app": { ...browser, uses: ["web/kit", "client"], npm: ["preact", "@preact/signals"], types: [] },
   // A package of its own: what it needs of the contract is written into `client/contract.ts`.
   client: { uses: ["client/node-inflate.ts"], npm: ["@msgpack/msgpack", "ws"], node: false },
   "client/node-inflate.ts": { uses: [], npm: [] },

@@ -1,5 +1,5 @@
 /** What a client reads of the server when it begins, and because of events. */
-import type { NotificationResponse, Routes, ServerResponse, Snowflake } from "./contract.ts"
+import type { ListedMemberResponse, NotificationResponse, Routes, ServerResponse, Snowflake } from "./contract.ts"
 import { ApiError, type Named, type Typed } from "./rest.ts"
 import {
   emptyState,
@@ -56,6 +56,8 @@ async function granted<T>(read: Promise<T>): Promise<T | undefined> {
 export class Reads {
   readonly #client: () => ReadingClient
   readonly #isOpen: (channel: Snowflake) => boolean
+  /** Told what a list of members says of who is there. */
+  onPresence: ((user: Snowflake, status: ListedMemberResponse["presence"]["status"]) => void) | undefined
 
   constructor(client: () => ReadingClient, isOpen: (channel: Snowflake) => boolean = () => true) {
     this.#client = client
@@ -158,6 +160,7 @@ export class Reads {
 
   async #members(server_id: Snowflake): Promise<Map<Snowflake, KnownMember> | undefined> {
     const page = await granted(this.#client().listMembers({ server_id, limit: "1000" }))
+    for (const { user_id, presence } of page ?? []) this.onPresence?.(user_id, presence.status)
     return page && new Map(page.map(member => [member.user_id, memberOf(member)]))
   }
 

@@ -67,10 +67,13 @@ export class ApiError extends Error {
   readonly retryAfterSeconds: number | undefined
   readonly body: unknown
   readonly requestId: string | undefined
+  /** The server's own words, for a person. */
+  readonly words: string
 
   constructor(request: string, response: Response, body: unknown) {
     const { code, message, reason, retry_after: retryAfterSeconds } = errorOf(body)
     super(`${request}: ${response.status} ${message ?? response.statusText}${reason ? ` (${reason})` : ""}`)
+    this.words = [message ?? response.statusText, reason].filter(Boolean).join(": ")
     this.status = response.status
     this.code = code ?? response.status
     const header = Number(response.headers.get("retry-after") ?? NaN)

@@ -73,6 +73,8 @@ export interface ClientState {
   /** Undefined: known, and still to be read. */
   servers: Map<Snowflake, KnownServer | undefined>
   outlines: Map<Snowflake, Outline>
+  /** Of every server that the user is in. */
+  names: Map<Snowflake, string>
   relationships: Map<Snowflake, KnownRelationship>
   /** DMs; without a history: still to be read. */
   directs: Map<Snowflake, KnownDirect>
@@ -95,6 +97,7 @@ export const emptyState = (): ClientState => ({
   user: undefined,
   servers: new Map(),
   outlines: new Map(),
+  names: new Map(),
   relationships: new Map(),
   directs: new Map(),
   typing: new Set(),
@@ -159,7 +162,10 @@ type Reducer<N extends EventName> = (state: ClientState, data: EventData<N>) => 
 export const reducers: { readonly [N in EventName]: Reducer<N> } = {
   READY(state, { user: { id, username, avatar_url, badges }, guilds }) {
     Object.assign(state, emptyState(), { user: { id, username, avatar_url, badges } })
-    for (const guild of guilds) state.servers.set(guild.id, undefined)
+    for (const guild of guilds) {
+      state.servers.set(guild.id, undefined)
+      state.names.set(guild.id, guild.name)
+    }
     return [
       { part: "relationships" },
       { part: "notifications" },
@@ -205,6 +211,7 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
 
   GUILD_CREATE(state, { id, name, channels, roles }) {
     state.servers.set(id, undefined)
+    state.names.set(id, name)
     state.outlines.set(id, { name, channels: byId(channels), roles: byId(roles) })
     return [{ part: "server", server: id }, ...unreadAgain]
   },
@@ -212,6 +219,7 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     const server = state.servers.get(update.id)
     const outline = state.outlines.get(update.id)
     if (outline) outline.name = update.name
+    if (state.names.has(update.id)) state.names.set(update.id, update.name)
     // What reads do not show is left out.
     if (server) server.facts = only(serverKeys, update)
     return bansOf(state, update.id)
@@ -219,6 +227,7 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
   GUILD_DELETE(state, { id }) {
     state.servers.delete(id)
     state.outlines.delete(id)
+    state.names.delete(id)
     return unreadAgain
   },
   GUILD_MEMBER_ADD(state, { server_id, user_id, ...member }) {

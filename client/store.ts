@@ -66,6 +66,7 @@ export class Store {
   #reading: Promise<void> | undefined
   #unreadTimer: ReturnType<typeof setTimeout> | undefined
   #unreadReadAt = -Infinity
+  #isUnreadKnown = false
   /** Events since the read under way began. */
   #meanwhile: AnyEvent[] | undefined
   /** Counts READYs: what was asked for before the last one is of no use. */
@@ -74,6 +75,10 @@ export class Store {
   constructor(options: StoreOptions) {
     this.#options = options
     this.#reads = new Reads(options.client, channel => this.#isOpen(channel))
+    this.#reads.onPresence = (user, status) => {
+      const known = this.state.presences.get(user)
+      this.state.presences.set(user, { custom_status: null, custom_emoji: null, ...known, status })
+    }
   }
 
   get connection(): Connection {
@@ -83,6 +88,11 @@ export class Store {
   /** Whether something is still being read, or will be. */
   get isReading(): boolean {
     return this.#reading !== undefined || this.#unreadTimer !== undefined
+  }
+
+  /** Whether `state.unread` was read since READY; before, it says nothing. */
+  get isUnreadKnown(): boolean {
+    return this.#isUnreadKnown
   }
 
   /** Takes its events from there; call it before `connect`. The answer ends that. */
@@ -142,6 +152,14 @@ export class Store {
     return history && [...history.messages.values()].toSorted((a, b) => (isLater(a.id, b.id) ? 1 : -1))
   }
 
+  /** Shows a message that a request was answered with, before its event comes. */
+  put(message: MessageResponse): void {
+    const known = historyOf(this.state, message.channel_id)?.messages
+    if (!known || known.has(message.id)) return
+    known.set(message.id, message)
+    this.#tell(`channel ${message.channel_id}`)
+  }
+
   /** Whether an open channel has messages older than those that were read. */
   hasOlder(channel: Snowflake): boolean {
     return (historyOf(this.state, channel)?.floor ?? 0n) > 0n
@@ -170,6 +188,7 @@ export class Store {
     if (event.name === "READY") {
       this.#beginnings++
       this.#needs = []
+      this.#isUnreadKnown = false
     }
     this.#apply(event)
   }
@@ -273,7 +292,10 @@ export class Store {
       }
       case "unread": {
         const unread = await this.#reads.unread()
-        return () => void (state.unread = unread)
+        return () => {
+          state.unread = unread
+          this.#isUnreadKnown = true
+        }
       }
       case "directs": {
         const directs = await this.#reads.directs(state.directs)
@@ -351,7 +373,12 @@ function changedBy(need: Need, { servers, directs }: ClientState): Change[] {
   const channels = (ids: Iterable<Snowflake>): Change[] => [...ids].map(id => `channel ${id}` as const)
   switch (need.part) {
     case "server":
-      return ["servers", `server ${need.server}`, ...channels(servers.get(need.server)?.histories.keys() ?? [])]
+      return [
+        "servers",
+        "presences",
+        `server ${need.server}`,
+        ...channels(servers.get(need.server)?.histories.keys() ?? []),
+      ]
     case "directs":
       return ["directs", ...channels([...directs].filter(([, { history }]) => history).map(([id]) => id))]
     case "bans":

@@ -11,6 +11,7 @@ import { licensesOf } from "./licenses.mjs"
 const pages = {
   "operator-login": "web/operator/login.tsx",
   operator: "web/operator/dashboard.tsx",
+  app: "web/app/main.tsx",
 }
 
 /**

@@ -193,7 +193,7 @@ async function build() {
 function fingerprint() {
   const hash = createHash("sha256")
   const scripts = ["bundle", "bundle-pages", "licenses"].map(name => `scripts/${name}.mjs`)
-  const sources = [...filesBelow("src"), ...filesBelow("web")]
+  const sources = [...filesBelow("src"), ...filesBelow("web"), ...filesBelow("client")]
   const files = ["package-lock.json", "tsconfig.json", "cluster.config.ts", ...scripts, ...sources]
   for (const file of files) {
     if (!existsSync(at(file))) continue

@@ -469,6 +469,7 @@ const policy = {
   ),
   docs_enabled: setting(flag, true, "`/docs` and the pages below it show the interface."),
   redoc_enabled: setting(flag, true, "`/redoc` shows the interface."),
+  app_enabled: setting(flag, true, "`/app` is a page to chat, and `/` leads browsers to it."),
   cors_allowed_origins: setting(list(origin), [], "Origins of web pages that may call the REST API."),
   gateway_allowed_origins: setting(
     list(origin),

@@ -10,7 +10,7 @@ export interface PageRoute {
   readonly summary: string
   readonly contentType: string
   /** The setting that switches it off; absent: it is always served. */
-  readonly setting?: "docs_enabled" | "redoc_enabled"
+  readonly setting?: "docs_enabled" | "redoc_enabled" | "app_enabled"
 }
 
 const definePage = (page: Omit<PageRoute, "mount"> & { mount?: "both" | "operators" }): PageRoute => ({
@@ -45,6 +45,19 @@ export const pages = {
     summary: "Scripts and styles of these pages",
     contentType: "text/javascript, text/css",
   }),
+  app: definePage({ path: "/app", summary: "A place to chat", contentType: html, setting: "app_enabled" }),
+  appInvite: definePage({
+    path: "/invite/:code",
+    summary: "An invite, in the page to chat",
+    contentType: html,
+    setting: "app_enabled",
+  }),
+  appAssets: definePage({
+    path: "/app/assets/:name",
+    summary: "Scripts and styles of the page to chat",
+    contentType: "text/javascript, text/css",
+    setting: "app_enabled",
+  }),
   verifyEmail: definePage({ path: "/verify-email", summary: "Confirm an e-mail address", contentType: html }),
   resetPassword: definePage({ path: "/reset-password", summary: "Choose a new password", contentType: html }),
   restoreEmail: definePage({ path: "/restore-email", summary: "Take an account back", contentType: html }),
@@ -75,6 +88,9 @@ export const operatorRedirects = [
   { from: "/", to: "/login" },
   { from: "/ui", to: "/ui-dashboard" },
 ] as const
+
+/** Where a browser that asks for `/` is led, unless the page to chat is switched off. */
+export const appPath = "/app"
 
 /** Where the gateway listens for WebSockets. */
 export const gatewayPath = "/gateway"

@@ -17,7 +17,7 @@ import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 
 /** Where the page of an author's own stands. */
 const pageOrigin = `http://127.0.0.1:${await freePort()}`
-const test = testWith({ config: { STARLING_CORS_ALLOWED_ORIGINS: pageOrigin } })
+const test = testWith({ jobWorkers: 1, config: { STARLING_CORS_ALLOWED_ORIGINS: pageOrigin } })
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -106,6 +106,35 @@ test("packed and installed into an empty project, it runs in Node 20 with ws and
   expect(await talk(process.execPath, "the WebSocket of Node itself", "json").catch(() => undefined)).toEqual(
     "WebSocket" in globalThis ? expect.objectContaining({ author: ada.username }) : undefined,
   )
+})
+
+/** What the blocks of the README take for granted. */
+const prelude = ({ url, token, channel, server }: Record<string, string>) => `
+import { createClient, GatewayClient } from "@starling/client"
+const client = createClient({ baseUrl: "${url}", token: "${token}" })
+const gateway = new GatewayClient({ url: "${url}", token: "${token}" })
+const file = new File(["caw"], "caw.txt", { type: "text/plain" })
+Object.assign(globalThis, { client, gateway, file, token: "${token}", channelId: "${channel}", serverId: "${server}", show() {} })
+`
+
+test("every block of its README runs in a project that has it", async ({ shared }) => {
+  const { ada, at } = await seed(shared)
+  const folder = await project("ws")
+  await writeFile(join(folder, "prelude.mjs"), `import { File } from "node:buffer"\n${prelude(at)}`)
+  const page = await readFile(join(root, "client", "README.md"), "utf8")
+  const blocks = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code!)
+  expect(blocks.length).toBeGreaterThanOrEqual(4)
+  for (const [i, block] of blocks.entries()) {
+    const code = block
+      .replaceAll("http://localhost:8000", at.url)
+      .replace('username: "ada"', `username: ${JSON.stringify(ada.username)}`)
+      .replace("Correct-Horse-9", ada.password)
+    const name = join(folder, `block-${i}.mjs`)
+    await writeFile(name, `import "./prelude.mjs"\n${code}\nsetTimeout(() => process.exit(0), 200)`)
+    await run(process.execPath, [name], { cwd: folder, timeout: 60_000 }).catch((error: unknown) => {
+      throw new Error(`block ${i} does not run:\n${block}`, { cause: error })
+    })
+  }
 })
 
 for (const name of ["node24", "bun"] as const)

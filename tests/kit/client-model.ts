@@ -71,6 +71,9 @@ export function compared(told: ClientState, read: ClientState): { told: unknown;
     relationships: sorted(state.relationships, known => known),
     notifications: sorted(state.notifications, known => known),
     unread: sorted(state.unread, known => known),
+    names: sorted(told.names, (name, id) =>
+      state === told ? name : other.servers.get(id) && state.servers.get(id)?.facts.name,
+    ),
     // The other user of a DM may be called otherwise by now: that is told to friends and in servers.
     directs: sorted(state.directs, ({ recipient_id, history }, id) => {
       const floor = other.directs.get(id)?.history?.floor ?? 0n

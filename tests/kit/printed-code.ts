@@ -284,7 +284,7 @@ export const runBlocksOf = (blocks: readonly Block[]): Block[] => blocks.filter(
 /** Speaks for websocat where there is none: each line of its input is a frame, each frame a line of its output. */
 const websocat = `#!/usr/bin/env -S npx tsx
 import { createInterface } from "node:readline"
-import { NodeWebSocket } from ${JSON.stringify(join(root, "client/node-websocket.ts"))}
+import { NodeWebSocket } from ${JSON.stringify(join(root, "bench/load/node-websocket.ts"))}
 const socket = new NodeWebSocket(process.argv.at(-1)!)
 socket.onmessage = ({ data }) => console.log(data)
 socket.onclose = () => process.exit()

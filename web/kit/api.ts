@@ -48,6 +48,7 @@ export function wordsOf(error: unknown): string {
   if (error instanceof Refusal) return error.message
   if (error instanceof DOMException && error.name === "TimeoutError") return t("The server did not answer in time.")
   if (error instanceof TypeError) return t("The server cannot be reached.")
+  if (error instanceof Error && "words" in error && typeof error.words === "string") return error.words
   return error instanceof Error ? error.message : t("Something went wrong.")
 }
 

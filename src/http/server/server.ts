@@ -1,5 +1,6 @@
 import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
 import { routes } from "../../contract/contract.ts"
+import { appPath } from "../../contract/pages.ts"
 import type { Content, Route } from "../../contract/core/registry.ts"
 import { endpointOf, otherEndpoint, type Endpoint } from "../../domain/service/endpoints.ts"
 import type { Log } from "../../observability/log.ts"
@@ -89,6 +90,9 @@ function sendReply(
   return replies.content(exchange, reply as Content)
 }
 
+/** Whether a browser asks, for a person to look at the answer. */
+const isForPerson = (req: HttpRequest): boolean => req.getHeader("accept").includes("text/html")
+
 /**
  * The REST server: every route of the contract, and the pages, on an app that the gateway shares. A
  * request is checked in this order: blocked addresses, maintenance, the caller, rate limits, its
@@ -113,6 +117,13 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
   function serve(prepared: PreparedRoute, res: HttpResponse, req: HttpRequest): void | Promise<void> {
     const exchange = exchanges.open(res, req, prepared.metrics, prepared.takenParameters)
     if (exchange) return answer(prepared, exchange)
+  }
+
+  /** Sends a browser elsewhere; a program that asks for the same has its answer. */
+  function lead(to: string, res: HttpResponse, req: HttpRequest): void {
+    const exchange = exchanges.open(res, req, observed)
+    exchange?.addHeaders({ Location: to, "Cache-Control": "no-store" })
+    exchange?.reply(307, json, "")
   }
 
   /** Up to its first wait it runs in the turn in which the request came. It never rejects. */
@@ -212,8 +223,11 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
           body: bodies.boundsOf(route),
           stream: bodies.streamBoundsOf(route),
         })
+        const leadsToPage = route === routes.getRoot && options.pages.app !== undefined
         for (const pattern of patternsOf(route, area.openPath))
-          on(route.method, pattern, (res, req) => serve(prepared, res, req))
+          on(route.method, pattern, (res, req) =>
+            leadsToPage && isForPerson(req) ? lead(appPath, res, req) : serve(prepared, res, req),
+          )
       }
       registerPages(options.pages, on)
       registerUnmatched(app, methodsOf)

@@ -1,7 +1,7 @@
-import { Dialog } from "../kit/dialog.tsx"
-import { Checkbox } from "../kit/forms.tsx"
-import { areKeysOn, keyGroups, switchKeys } from "../kit/keys.ts"
-import { t } from "../kit/text.ts"
+import { Dialog } from "./dialog.tsx"
+import { Checkbox } from "./forms.tsx"
+import { areKeysOn, keyGroups, switchKeys } from "./keys.ts"
+import { t } from "./text.ts"
 
 export function KeyList({ onClose }: { onClose: () => void }) {
   return (

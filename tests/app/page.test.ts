@@ -1,0 +1,390 @@
+/**
+ * The page to chat, as the server serves it and in a real browser: from the first visit to two people
+ * who talk, with what a browser objects to, and what axe does.
+ */
+import { readFile } from "node:fs/promises"
+import { createRequire } from "node:module"
+import { gzipSync } from "node:zlib"
+import type { Browser, BrowserContext, Page } from "playwright-core"
+import { beforeAll, onTestFinished } from "vitest"
+import { startBrowser } from "../kit/browser.ts"
+import { send } from "../kit/exchange.ts"
+import { png } from "../kit/pictures.ts"
+import { sharedServer } from "../kit/seeds.ts"
+import { expect, testWith } from "../kit/test.ts"
+import { until } from "../kit/until.ts"
+
+const test = testWith({ encodes: true })
+
+let browser: Browser | string
+beforeAll(async () => {
+  browser = await startBrowser()
+  return async () => {
+    if (typeof browser !== "string") await browser.close()
+  }
+}, 15 * 60_000)
+
+/** A browser of somebody's own, whose console has to stay silent. */
+async function visitor(
+  skip: (why: string) => never,
+  options: Parameters<Browser["newContext"]>[0] = {},
+): Promise<{ page: Page; context: BrowserContext; noise: string[] }> {
+  if (typeof browser === "string") {
+    if (process.env["CI"]) throw new Error(browser)
+    return skip(browser)
+  }
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+  onTestFinished(() => context.close())
+  const page = await context.newPage()
+  page.setDefaultTimeout(15_000)
+  const noise: string[] = []
+  page.on("console", message => void (["error", "warning"].includes(message.type()) && noise.push(message.text())))
+  page.on("pageerror", error => noise.push(String(error)))
+  return { page, context, noise }
+}
+
+const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js")
+
+/** What axe objects to. */
+async function objections(page: Page): Promise<string[]> {
+  // The policy of the page forbids scripts of others; the check comes in beside it.
+  await page.evaluate(await readFile(axe, "utf8"))
+  return page.evaluate(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+    violations.map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")))`)
+}
+
+const password = "Correct-Horse-9"
+const post = async (page: Page, text: string) => {
+  await page.getByRole("textbox", { name: /^Message / }).fill(text)
+  await page.keyboard.press("Enter")
+}
+
+/** What is in the conversation, sent and there. */
+const message = (page: Page, text: string) => page.locator(".message[id]", { hasText: text })
+
+test("the document has a policy without exceptions, its files are small, and a browser that asks for / is led there", async ({
+  shared,
+}) => {
+  const { status, text, headers } = await send(shared.east, "/app")
+  expect(status).toBe(200)
+  const nonce = /<script nonce="([^"]+)"/.exec(text)![1]!
+  const policy = headers.get("content-security-policy")!
+  expect(policy).toContain(`script-src 'self' 'nonce-${nonce}'`)
+  expect(policy).toContain("trusted-types 'none'")
+  expect(policy).not.toMatch(/unsafe|\*/)
+  expect(text).not.toMatch(/https?:|style=| on\w+=/)
+  const files = [...text.matchAll(/(?:src|href)="(\/app\/assets\/[^"]+)"/g)].map(([, file]) => file!)
+  expect(files.length).toBeGreaterThanOrEqual(2)
+  let bytes = gzipSync(text).length
+  for (const file of files) {
+    const answer = await send(shared.west, file)
+    expect([file, answer.status]).toEqual([file, 200])
+    expect(answer.headers.get("cache-control")).toBe("public, max-age=31536000, immutable")
+    expect(answer.text).not.toContain("_zod")
+    bytes += gzipSync(answer.text).length
+  }
+  expect(bytes).toBeLessThan(150_000)
+
+  const led = await send(shared.east, "/", { headers: { accept: "text/html,*/*" } })
+  expect([led.status, led.headers.get("location")]).toEqual([307, "/app"])
+  expect((await send(shared.east, "/")).headers.get("content-type")).toContain("application/json")
+})
+
+test("a newcomer's first minutes: an account, a server, an invite; somebody follows it, and the two talk", async ({
+  shared,
+  skip,
+}) => {
+  const { page: ada, noise } = await visitor(skip)
+  await ada.goto(`${shared.east.url}/app`)
+  await ada.getByRole("button", { name: "Make an account" }).click()
+  expect(await objections(ada)).toEqual([])
+  const adaName = shared.newName("ada")
+  await ada.getByLabel("Name", { exact: true }).fill(adaName)
+  await ada.getByLabel("E-mail address").fill(`${adaName}@example.com`)
+  await ada.getByLabel("Password").fill(password)
+  await ada.getByRole("button", { name: "Make an account" }).click()
+  await ada.getByText("Begin here").waitFor()
+  expect(await objections(ada)).toEqual([])
+  await ada.getByLabel("Name of the new server").fill("The Rookery")
+  await ada.getByRole("button", { name: "Make a server" }).last().click()
+  await ada.getByRole("heading", { name: /^#/ }).waitFor()
+  await post(ada, "Hello, **nobody** yet")
+  await ada.locator(".message:not(.pending) strong", { hasText: "nobody" }).waitFor()
+  await ada.getByRole("button", { name: "Invite people" }).click()
+  const link = await ada.getByLabel("Link").inputValue()
+  expect(link).toMatch(/\/invite\/\w+$/)
+  await ada.getByRole("button", { name: "Done" }).click()
+
+  const { page: lin, noise: linNoise } = await visitor(skip, { colorScheme: "dark" })
+  await lin.goto(link.replace(new URL(link).origin, shared.west.url))
+  await lin.getByText("You are invited to a server").waitFor()
+  await lin.getByRole("button", { name: "Make an account" }).click()
+  const linName = shared.newName("lin")
+  await lin.getByLabel("Name", { exact: true }).fill(linName)
+  await lin.getByLabel("E-mail address").fill(`${linName}@example.com`)
+  await lin.getByLabel("Password").fill(password)
+  await lin.getByRole("button", { name: "Make an account" }).click()
+  await lin.getByRole("heading", { name: "The Rookery" }).waitFor()
+  await lin.getByRole("button", { name: "Join" }).click()
+  await lin.locator(".message strong", { hasText: "nobody" }).waitFor()
+  await post(lin, `Hello <@${await ownId(ada)}>, I am here`)
+  await message(ada, "I am here").waitFor()
+
+  // Reactions, an edit with ↑, a reply, a picture that is dropped, a deletion.
+  const said = message(ada, "I am here")
+  await said.hover()
+  await said.getByRole("button", { name: "React", exact: true }).click()
+  await ada.getByRole("button", { name: "tada party" }).click()
+  await lin.getByRole("button", { name: "🎉: 1 reaction" }).click()
+  await ada.getByRole("button", { name: "🎉: 2 reactions" }).waitFor()
+  const field = lin.getByRole("textbox", { name: /^Message / })
+  await field.press("ArrowUp")
+  await lin.getByLabel("Edit the message").fill("I am here, and awake")
+  await lin.getByLabel("Edit the message").press("Enter")
+  await message(ada, "I am here, and awake").waitFor()
+  await said.hover()
+  await said.getByRole("button", { name: "Reply" }).click()
+  await post(ada, "Good morning")
+  await lin.locator(".reply-line", { hasText: "and awake" }).waitFor()
+  const picture = await png(320, 200)
+  await lin
+    .locator("input[type=file]")
+    .setInputFiles({ name: "gull.png", mimeType: "image/png", buffer: Buffer.from(picture) })
+  await lin.locator(".chosen li", { hasText: "gull.png" }).waitFor()
+  await lin.getByRole("button", { name: "Send" }).click()
+  await ada.getByRole("img", { name: "gull.png" }).waitFor()
+  const morning = message(ada, "Good morning")
+  await morning.hover()
+  await morning.getByRole("button", { name: "Delete" }).click()
+  await ada.getByRole("dialog").getByRole("button", { name: "Delete" }).click()
+  await until("it is gone for both", async () => (await message(lin, "Good morning").count()) === 0)
+
+  expect(await objections(ada)).toEqual([])
+  expect(await objections(lin)).toEqual([])
+  expect([...noise, ...linNoise]).toEqual([])
+  if (process.env["SHOTS"]) {
+    await ada.screenshot({ path: `${process.env["SHOTS"]}/ada.png` })
+    await lin.screenshot({ path: `${process.env["SHOTS"]}/lin.png` })
+  }
+})
+
+/** A browser in which somebody is signed in already. */
+async function signedIn(
+  skip: (why: string) => never,
+  { url }: { url: string },
+  { token }: { token: string },
+  hash: string,
+  options?: Parameters<Browser["newContext"]>[0],
+) {
+  const one = await visitor(skip, options)
+  await one.context.addInitScript(`if (!sessionStorage.getItem("begun")) {
+    sessionStorage.setItem("begun", "yes")
+    localStorage.setItem("starling.app.token", ${JSON.stringify(token)})
+  }`)
+  await one.page.goto(`${url}/app${hash}`)
+  return one
+}
+
+/** Names and texts that would be markup, script or a way out, if something took them for that. */
+const payloads = [
+  "<img src=x onerror=alert(1)>",
+  "<script>alert(2)</script>",
+  "[x](javascript:alert(3))",
+  '"><svg onload=alert(4)>',
+  "<@1><@&2><#3><:x:4> javascript:alert(5)",
+  "`</code><b>6</b>`",
+]
+
+test("no text, name, file name or embed becomes markup, and nothing runs", async ({ shared, skip }) => {
+  const { ada, lin, server, channel } = await shared.seed(sharedServer)
+  const rest = lin.on(shared.west)
+  await ada
+    .on(shared.east)
+    .editServer({ server_id: server.id, name: payloads[0]!.slice(0, 100), description: payloads[1]! })
+  await ada.on(shared.east).editChannel({ channel_id: channel.id, topic: payloads[3]! })
+  await rest.editOwnMember({ server_id: server.id, nickname: "<b>x</b><i onclick=1>" })
+  for (const content of payloads) await rest.createMessage({ channel_id: channel.id, content })
+  const embeds = [
+    {
+      title: payloads[0]!,
+      description: payloads[2]!,
+      url: "https://example.com/",
+      fields: [{ name: payloads[3]!, value: payloads[1]! }],
+    },
+  ]
+  await rest.createMessage({ channel_id: channel.id, content: "embedded", embeds })
+  const file = { bytes: new TextEncoder().encode("x"), filename: "<img src=x onerror=alert(7)>.txt", type: "text/html" }
+  const { id } = await rest.uploadAttachment({ channel_id: channel.id, file })
+  await rest.createMessage({ channel_id: channel.id, content: "attached", attachments: [{ id }] })
+  const { page, noise } = await signedIn(skip, shared.east, ada, `#/servers/${server.id}/${channel.id}`)
+  const dialogs: string[] = []
+  page.on("dialog", dialog => {
+    dialogs.push(dialog.message())
+    void dialog.dismiss()
+  })
+  await message(page, "attached").waitFor()
+  for (const text of payloads.slice(0, 4))
+    expect(await page.locator(".message .rich", { hasText: text }).count()).toBeGreaterThan(0)
+  expect(
+    await page
+      .locator(
+        ".message script, .message svg:not(.icon), .message [onerror], .message [onclick], .rich img:not(.emoji)",
+      )
+      .count(),
+  ).toBe(0)
+  expect(await page.locator("a[href^='javascript' i]").count()).toBe(0)
+  expect(dialogs).toEqual([])
+  // An emoji that is not there is a picture that cannot be shown: the browser says so, and nothing else.
+  expect(noise.filter(line => !/404/.test(line))).toEqual([])
+})
+
+test("a long history: it opens at the first unread, goes back without a jump, stays small, and a hit of a search leads into it", async ({
+  shared,
+  skip,
+}) => {
+  const { ada, lin, server, channel } = await shared.seed(sharedServer)
+  const rest = ada.on(shared.west)
+  const total = 200
+  for (let i = 0; i < total; i += 20)
+    await Promise.all(
+      Array.from({ length: 20 }, (_, k) =>
+        rest.createMessage({ channel_id: channel.id, content: `line ${i + k}${i + k === 15 ? " needle" : ""}` }),
+      ),
+    )
+  await lin.on(shared.west).ackMessages({ channel_id: channel.id })
+  for (let i = 0; i < 5; i++) await rest.createMessage({ channel_id: channel.id, content: `new ${i}` })
+  const { page } = await signedIn(skip, shared.east, lin, `#/servers/${server.id}/${channel.id}`)
+  await page.locator("#unread").waitFor()
+  expect(await page.locator("#unread + .message").innerText()).toContain("new 0")
+  await until(
+    "what was seen is read",
+    async () => (await lin.on(shared.west).getUnread({ channel_id: channel.id })).unread_count === 0,
+    {
+      timeoutMs: 20_000,
+    },
+  )
+
+  const topRow = () =>
+    page.evaluate(`(() => {
+      const top = document.querySelector(".scroller").getBoundingClientRect().top
+      const row = [...document.querySelectorAll(".message[id]")].find(one => one.getBoundingClientRect().bottom > top + 1)
+      return [row.id, Math.round(row.getBoundingClientRect().top)]
+    })()`) as Promise<[string, number]>
+  let rounds = 0
+  while ((await page.getByText("This is where it begins.").count()) === 0) {
+    expect(++rounds).toBeLessThan(60)
+    await page.evaluate(`document.querySelector(".scroller").scrollTop = 300`)
+    const before = await topRow()
+    const first = await page.locator(".message[id]").first().getAttribute("id")
+    console.log(rounds, before, first, await page.evaluate(`[document.querySelector(".scroller").scrollTop, document.querySelector(".scroller").scrollHeight, document.querySelectorAll(".message[id]").length, document.querySelector(".toast")?.innerText]`)) // DBG
+    await page.waitForTimeout(3000); console.log(await page.evaluate(`[document.querySelector(".scroller").scrollTop, document.querySelector(".scroller").scrollHeight, document.querySelectorAll(".message[id]").length, document.querySelector(".scroller").innerText.slice(0, 60)]`)) // DBG
+    await until(
+      "there is more above",
+      async () =>
+        (await page.locator(".message[id]").first().getAttribute("id")) !== first ||
+        (await page.getByText("This is where it begins.").count()) === 1,
+    )
+    // Whoever reads a line finds it in the same place when others come in above.
+    const [id, top] = await topRow()
+    if (id === before[0]) expect(Math.abs(top - before[1])).toBeLessThan(40)
+    expect(await page.locator(".message[id]").count()).toBeLessThanOrEqual(360)
+  }
+  await page.getByRole("button", { name: /Go to the newest/ }).click()
+  await message(page, "new 4").waitFor()
+
+  await page.keyboard.press("Escape")
+  await page.getByRole("button", { name: "Search messages" }).click()
+  await page.getByLabel("Words").fill("needle")
+  await until(
+    "the search knows it",
+    async () => {
+      await page.getByRole("dialog").getByRole("button", { name: "Search" }).click()
+      await page.waitForTimeout(500)
+      return (await page.locator(".hits li").count()) > 0
+    },
+    { timeoutMs: 60_000 },
+  )
+  await page.locator(".hits button").first().click()
+  await page.locator(".message.marked", { hasText: "needle" }).waitFor()
+})
+
+test("a session that is ended elsewhere leads to the sign-in, which says why; the second factor is asked for", async ({
+  shared,
+  skip,
+}) => {
+  const { ada, server, channel } = await shared.seed(sharedServer)
+  const { page, noise } = await signedIn(skip, shared.east, ada, `#/servers/${server.id}/${channel.id}`)
+  await page.getByRole("textbox", { name: /^Message / }).waitFor()
+  await ada.on(shared.west).revokeAllSessions({ except_current: false })
+  await page.getByText("You were signed out").waitFor()
+  expect(await page.evaluate("localStorage.getItem('starling.app.token')")).toBeNull()
+  await page.getByLabel("Name or e-mail address").fill(ada.username)
+  await page.getByLabel("Password").fill("not it")
+  await page.getByRole("button", { name: "Sign in" }).click()
+  await page.getByRole("alert").waitFor()
+  await page.getByLabel("Password").fill(ada.password)
+  await page.getByRole("button", { name: "Sign in" }).click()
+  await page.getByRole("link", { name: "Shared" }).click()
+  await page.getByRole("textbox", { name: /^Message / }).waitFor()
+  await page.getByRole("link", { name: "Settings", exact: true }).click()
+  await page.getByRole("link", { name: "Sessions" }).click()
+  await page.getByText("this one").waitFor()
+  expect(await objections(page)).toEqual([])
+  expect(noise.filter(line => !/40[01]/.test(line))).toEqual([])
+})
+
+test("ten views in two themes and three widths: axe objects to none, and nothing is wider than the window", async ({
+  shared,
+  skip,
+}) => {
+  const { ada, lin, server, channel } = await shared.seed(sharedServer)
+  await lin.on(shared.west).createMessage({
+    channel_id: channel.id,
+    content: "# Title\n> quoted\n- one\n- two\n`code` and **bold** https://example.com",
+  })
+  await ada.on(shared.west).createMessage({
+    channel_id: channel.id,
+    content: "Where?",
+    poll: { question: "Where?", options: ["Here", "There"] },
+  })
+  await lin.on(shared.west).requestFriend({ user_id: ada.id })
+  const here = `#/servers/${server.id}`
+  const views = [
+    "#/",
+    `${here}/${channel.id}`,
+    `${here}/settings/overview`,
+    `${here}/settings/channels`,
+    `${here}/settings/invites`,
+    `${here}/settings/bans`,
+    `${here}/settings/log`,
+    "#/settings/account",
+    "#/settings/security",
+    "#/settings/privacy",
+  ]
+  for (const colorScheme of ["light", "dark"] as const) {
+    const { page, noise } = await signedIn(skip, shared.east, ada, "#/", { colorScheme })
+    for (const width of [320, 768, 1280]) {
+      await page.setViewportSize({ width, height: 720 })
+      for (const view of views) {
+        await page.evaluate(`location.hash = ${JSON.stringify(view)}`)
+        await page.waitForTimeout(150)
+        await page
+          .locator("main .loading")
+          .first()
+          .waitFor({ state: "detached" })
+          .catch(() => {})
+        const wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        expect([colorScheme, width, view, wide]).toEqual([colorScheme, width, view, 0])
+        if (width !== 768) expect([view, width, await objections(page)]).toEqual([view, width, []])
+        if (process.env["SHOTS"])
+          await page.screenshot({ path: `${process.env["SHOTS"]}/${colorScheme}-${width}-${views.indexOf(view)}.png` })
+      }
+    }
+    expect(noise).toEqual([])
+  }
+})
+
+/** Of who is signed in there. */
+const ownId = (page: Page): Promise<string> =>
+  page.evaluate(`fetch("/api/v1/users/@me", { headers: { authorization: "Bearer " + localStorage.getItem("starling.app.token") } })
+    .then(answer => answer.json()).then(({ id }) => id)`)

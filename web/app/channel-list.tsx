@@ -1,0 +1,150 @@
+import { useState } from "preact/hooks"
+import type { ChannelResponse, Snowflake } from "../../client/contract.ts"
+import { Dialog } from "../kit/dialog.tsx"
+import { Form, Select, TextField } from "../kit/forms.tsx"
+import { t } from "../kit/text.ts"
+import { ShareLink } from "./invite.tsx"
+import { linkToPlace } from "./places.ts"
+import { useMay } from "./may.ts"
+import { me, watch } from "./session.ts"
+import { Icon } from "./icons.tsx"
+
+/** The channels of a server, in their categories. */
+export function ChannelList({ server, current }: { server: Snowflake; current: Snowflake | undefined }) {
+  const { state } = watch(`server ${server}`, "unread", "servers")
+  const known = state.servers.get(server)
+  const may = useMay(server)
+  const [isInviting, invite] = useState(false)
+  const [isMaking, make] = useState(false)
+  const channels = [...(known?.channels.values() ?? [])].toSorted((one, other) => one.position - other.position)
+  const categories = channels.filter(({ type }) => type === "category")
+  const of = (category: Snowflake | null) =>
+    channels.filter(({ type, category_id }) => type !== "category" && category_id === category)
+  const first = channels.find(({ type }) => type !== "category")
+  return (
+    <div class="channel-list">
+      <h2 class="long">{known?.facts.name ?? state.names.get(server) ?? ""}</h2>
+      <p class="buttons start">
+        {may("invites.create") && first && (
+          <button type="button" class="small" onClick={() => invite(true)}>
+            {t("Invite people")}
+          </button>
+        )}
+        {may("channels.manage") && (
+          <button
+            type="button"
+            class="small"
+            onClick={() => make(true)}
+            aria-label={t("Make a channel")}
+            title={t("Make a channel")}
+          >
+            <Icon name="plus" />
+          </button>
+        )}
+        <a
+          class="button small"
+          href={`#/servers/${server}/settings`}
+          aria-label={t("About this server")}
+          title={t("About this server")}
+        >
+          <Icon name="gear" />
+        </a>
+      </p>
+      <Channels of={of(null)} server={server} current={current} />
+      {categories.map(category => (
+        <section key={category.id} aria-label={category.name}>
+          <h3 class="faint">{category.name}</h3>
+          <Channels of={of(category.id)} server={server} current={current} />
+        </section>
+      ))}
+      {isInviting && first && <ShareLink channel={current ?? first.id} onClose={() => invite(false)} />}
+      {isMaking && <MakeChannel server={server} categories={categories} onClose={() => make(false)} />}
+    </div>
+  )
+}
+
+function Channels({
+  of,
+  server,
+  current,
+}: {
+  of: readonly ChannelResponse[]
+  server: Snowflake
+  current: Snowflake | undefined
+}) {
+  const { state } = watch("unread", `server ${server}`)
+  const voice = state.servers.get(server)?.voice
+  return (
+    <ul>
+      {of.map(({ id, name, type }) => {
+        const unread = state.unread.get(id)
+        const isForVoice = type === "voice" || type === "stage"
+        const people = isForVoice ? [...(voice?.values() ?? [])].filter(({ channel_id }) => channel_id === id) : []
+        return (
+          <li key={id}>
+            <a
+              href={linkToPlace({ server, channel: id })}
+              class={`channel${id === current ? " current" : ""}${unread ? " unread" : ""}`}
+              aria-current={id === current ? "page" : undefined}
+            >
+              {isForVoice ? <Icon name="sound" /> : <span aria-hidden="true">#</span>}
+              <span class="long">{name}</span>
+              {people.length > 0 && <span class="faint">{people.length}</span>}
+              {unread && unread.mentions > 0 && <span class="mark">{unread.mentions}</span>}
+              {unread && <span class="unseen">{t("unread")}</span>}
+            </a>
+          </li>
+        )
+      })}
+    </ul>
+  )
+}
+
+function MakeChannel({
+  server,
+  categories,
+  onClose,
+}: {
+  server: Snowflake
+  categories: readonly ChannelResponse[]
+  onClose: () => void
+}) {
+  const [name, setName] = useState("")
+  const [type, setType] = useState<"text" | "announcement" | "voice" | "category">("text")
+  const [category, setCategory] = useState("")
+  const make = async () => {
+    await me().client.createChannel({
+      server_id: server,
+      name: name.trim(),
+      type,
+      ...(category && { category_id: category }),
+    })
+    onClose()
+  }
+  return (
+    <Dialog title={t("Make a channel")} onClose={onClose}>
+      <Form does={t("Make")} onCancel={onClose} onSubmit={make}>
+        <TextField label={t("Name")} value={name} onValue={setName} required maxLength={100} takesFocus />
+        <Select
+          label={t("Kind")}
+          value={type}
+          onValue={setType}
+          choices={[
+            ["text", t("Text")],
+            ["announcement", t("Announcements")],
+            ["voice", t("Voice")],
+            ["category", t("Category")],
+          ]}
+        />
+        {type !== "category" && categories.length > 0 && (
+          <Select
+            label={t("Category")}
+            value={category}
+            onValue={setCategory}
+            choices={[["", t("None")], ...categories.map(({ id, name }) => [id, name] as const)]}
+          />
+        )}
+      </Form>
+    </Dialog>
+  )
+}

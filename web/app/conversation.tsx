@@ -1,0 +1,354 @@
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
+import type { MessageResponse, Snowflake } from "../../client/contract.ts"
+import { useKeys } from "../kit/keys.ts"
+import { count, t } from "../kit/text.ts"
+import { sayFailed } from "../kit/toasts.tsx"
+import { dayName, dayOf } from "./clock.ts"
+import { Composer } from "./composer.tsx"
+import { MessageRow, OutgoingRow } from "./message.tsx"
+import { nameIn, plainText } from "./names.ts"
+import { outgoing } from "./outbox.ts"
+import { me, ownId, watch } from "./session.ts"
+import { Timeline } from "./timeline.ts"
+
+interface ConversationOptions {
+  readonly channel: Snowflake
+  readonly server: Snowflake | undefined
+  /** What the field says in which one writes. */
+  readonly prompt: string
+  /** Why nobody can write here. */
+  readonly closed?: string | undefined
+  /** A message to show, from a link or a search. */
+  readonly target: Snowflake | undefined
+}
+
+/** So near to the end a person counts as reading the newest messages. In pixels. */
+const nearPx = 80
+/** Messages of one author within so many seconds stand together. */
+const togetherSeconds = 420
+
+/** The messages of a channel or DM, and where one writes. */
+export function Conversation({ channel, server, prompt, closed, target }: ConversationOptions) {
+  const timeline = useMemo(() => new Timeline(channel), [channel])
+  useEffect(() => () => timeline.close(), [timeline])
+  const [replyTo, setReplyTo] = useState<MessageResponse>()
+  const [editing, setEditing] = useState<Snowflake>()
+  const [marked, mark] = useState<Snowflake>()
+  // Where reading begins is known with what is unread; after a while it is shown without.
+  const isReady = useReady()
+  const messages = isReady ? timeline.messages() : undefined
+  const scroller = useRef<HTMLDivElement>(null)
+  const { firstUnread, unread } = useUnread(channel, messages)
+  const isFollowing = useScroll({ scroller, timeline, messages, channel, firstUnread })
+
+  const jump = async (id: Snowflake) => {
+    try {
+      if (!(await timeline.jump(id))) return
+      mark(id)
+      requestAnimationFrame(() => document.getElementById(`message-${id}`)?.scrollIntoView({ block: "center" }))
+      setTimeout(() => mark(now => (now === id ? undefined : now)), 3_000)
+    } catch (error) {
+      sayFailed(error)
+    }
+  }
+  useEffect(() => {
+    if (target !== undefined) void jump(target)
+  }, [target, channel])
+  useAcknowledging(channel, messages?.at(-1)?.id, () => timeline.isAtEnd && isFollowing())
+
+  const toEnd = () => {
+    timeline.toEnd()
+    requestAnimationFrame(() => {
+      const { current } = scroller
+      if (current) current.scrollTop = current.scrollHeight
+    })
+  }
+  useKeys(t("Conversation"), [
+    { key: "e", does: t("Go to the newest messages"), run: toEnd },
+    { key: "r", does: t("Write"), run: () => document.querySelector<HTMLElement>(".composer textarea")?.focus() },
+  ])
+  const editLast = () => {
+    const own = ownId()
+    const last = timeline.messages()?.findLast(one => one.author_id === own && one.webhook_id === undefined)
+    if (last) setEditing(last.id)
+  }
+  const waiting = timeline.isAtEnd ? outgoing(channel) : []
+  return (
+    <section class="conversation" aria-label={prompt}>
+      <div class="scroller" ref={scroller} tabIndex={0} role="log" aria-label={t("Messages")} aria-live="off">
+        {messages === undefined ? (
+          <p class="loading">{t("Loading …")}</p>
+        ) : (
+          <>
+            {timeline.hasOlder ? <p class="loading">{t("Loading …")}</p> : <Beginning prompt={prompt} />}
+            {rowsOf({ messages, server, editing, marked, firstUnread: unread > 0 ? firstUnread : undefined }).map(row =>
+              row.kind === "day" ? (
+                <p key={row.key} class="day">
+                  <span>{row.text}</span>
+                </p>
+              ) : row.kind === "unread" ? (
+                <p key="unread" class="unread-line" id="unread">
+                  <span>{t("New")}</span>
+                </p>
+              ) : (
+                <MessageRow key={row.message.id} {...row} onReply={setReplyTo} onEdit={startEditing} onJump={jumpTo} />
+              ),
+            )}
+            {waiting.map(one => (
+              <OutgoingRow key={one.nonce} one={one} server={server} />
+            ))}
+          </>
+        )}
+      </div>
+      {!timeline.isAtEnd && (
+        <button type="button" class="to-end" onClick={toEnd}>
+          {t("You are looking at older messages. Go to the newest")} ↓
+        </button>
+      )}
+      <Typing channel={channel} server={server} />
+      <Announcer messages={messages} server={server} />
+      {closed === undefined ? (
+        <Composer
+          key={channel}
+          channel={channel}
+          server={server}
+          prompt={prompt}
+          replyTo={replyTo}
+          onReplied={() => setReplyTo(undefined)}
+          onEditLast={editLast}
+          onSent={toEnd}
+        />
+      ) : (
+        <p class="composer closed">{closed}</p>
+      )}
+    </section>
+  )
+
+  // Rows are rendered again when an option changes, so these stay the same.
+  function startEditing(message: MessageResponse | undefined): void {
+    setEditing(message?.id)
+    if (!message) document.querySelector<HTMLElement>(".composer textarea")?.focus()
+  }
+  function jumpTo(id: Snowflake): void {
+    void jump(id)
+  }
+}
+
+const Beginning = ({ prompt }: { prompt: string }) => (
+  <p class="beginning">
+    {t("This is where it begins.")} <span class="faint">{prompt}</span>
+  </p>
+)
+
+type Row =
+  | { readonly kind: "day"; readonly key: string; readonly text: string }
+  | { readonly kind: "unread" }
+  | {
+      readonly kind: "message"
+      readonly message: MessageResponse
+      readonly server: Snowflake | undefined
+      readonly isContinued: boolean
+      readonly isMarked: boolean
+      readonly isEditing: boolean
+      readonly repliedTo: MessageResponse | undefined
+    }
+
+interface Shown {
+  readonly messages: readonly MessageResponse[]
+  readonly server: Snowflake | undefined
+  readonly editing: Snowflake | undefined
+  readonly marked: Snowflake | undefined
+  readonly firstUnread: Snowflake | undefined
+}
+
+function rowsOf({ messages, server, editing, marked, firstUnread }: Shown): Row[] {
+  const byId = new Map(messages.map(message => [message.id, message]))
+  const rows: Row[] = []
+  let before: MessageResponse | undefined
+  for (const message of messages) {
+    const isNewDay = !before || dayOf(before.created_at) !== dayOf(message.created_at)
+    if (isNewDay) rows.push({ kind: "day", key: `day ${message.id}`, text: dayName(message.created_at) })
+    if (message.id === firstUnread) rows.push({ kind: "unread" })
+    rows.push({
+      kind: "message",
+      message,
+      server,
+      isContinued:
+        !isNewDay &&
+        message.id !== firstUnread &&
+        before?.author_id === message.author_id &&
+        message.reply_to_id === null &&
+        message.created_at - before.created_at < togetherSeconds,
+      isMarked: message.id === marked,
+      isEditing: message.id === editing,
+      repliedTo: message.reply_to_id === null ? undefined : byId.get(message.reply_to_id),
+    })
+    before = message
+  }
+  return rows
+}
+
+function useReady(): boolean {
+  const [hasWaited, setWaited] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setWaited(true), 3_000)
+    return () => clearTimeout(timer)
+  }, [])
+  return watch("unread").isUnreadKnown || hasWaited
+}
+
+/** Where new messages began when the channel was opened: the line stays there while one reads. */
+function useUnread(channel: Snowflake, messages: readonly MessageResponse[] | undefined) {
+  const found = useRef<{ channel: Snowflake; first: Snowflake | undefined; count: number }>(undefined)
+  if (messages && found.current?.channel !== channel) {
+    const { count = 0 } = me().store.state.unread.get(channel) ?? {}
+    const own = ownId()
+    const others = messages.filter(({ author_id }) => author_id !== own)
+    found.current = { channel, first: count > 0 ? (others.at(-count) ?? others[0])?.id : undefined, count }
+  }
+  return { firstUnread: found.current?.first, unread: found.current?.count ?? 0 }
+}
+
+interface ScrollOptions {
+  readonly scroller: { readonly current: HTMLDivElement | null }
+  readonly timeline: Timeline
+  readonly messages: readonly MessageResponse[] | undefined
+  readonly channel: Snowflake
+  readonly firstUnread: Snowflake | undefined
+}
+
+/**
+ * Who reads the newest messages stays with them; whoever has scrolled away keeps their place, also
+ * when older messages come in above. @returns whether the newest are in sight
+ */
+function useScroll({ scroller, timeline, messages, channel, firstUnread }: ScrollOptions): () => boolean {
+  const isFollowing = useRef(true)
+  /** Where we have put it last: who is above that has moved it, before the browser says so. */
+  const put = useRef(0)
+  const toBottom = (element: HTMLElement) => {
+    element.scrollTop = element.scrollHeight
+    put.current = element.scrollTop
+  }
+  const follows = (element: HTMLElement) => {
+    if (element.scrollTop < put.current - nearPx) isFollowing.current = false
+    return isFollowing.current && timeline.isAtEnd
+  }
+  // What is shown is still what was: the line that one reads, and where it stands.
+  const anchor = scroller.current && firstShown(scroller.current)
+  const opened = useRef<Snowflake>(undefined)
+
+  useLayoutEffect(() => {
+    const { current } = scroller
+    if (!current || !messages) return
+    if (opened.current !== channel) {
+      opened.current = channel
+      const line = firstUnread === undefined ? null : current.querySelector("#unread")
+      if (line) line.scrollIntoView({ block: "center" })
+      else toBottom(current)
+      isFollowing.current = isNearEnd(current)
+    } else if (follows(current)) toBottom(current)
+    else if (anchor) {
+      const kept = document.getElementById(anchor.id)
+      const moved = kept ? kept.getBoundingClientRect().top - anchor.top : 0
+      if (moved !== 0) current.scrollTop += moved
+    }
+    // One that is shorter than the window cannot be scrolled to its beginning.
+    if (current.scrollHeight <= current.clientHeight && timeline.hasOlder) void timeline.older().catch(sayFailed)
+  })
+
+  useEffect(() => {
+    const { current } = scroller
+    if (!current) return
+    const note = () => {
+      isFollowing.current = isNearEnd(current)
+      put.current = current.scrollTop
+      if (current.scrollTop < 400 && timeline.hasOlder) void timeline.older().catch(sayFailed)
+      else if (!timeline.isAtEnd && current.scrollHeight - current.scrollTop - current.clientHeight < 400)
+        void timeline.newer().catch(sayFailed)
+    }
+    // Pictures that arrive, a field that grows, a keyboard that opens.
+    const observer = new ResizeObserver(() => {
+      if (follows(current)) toBottom(current)
+    })
+    observer.observe(current)
+    for (const child of current.children) observer.observe(child)
+    current.addEventListener("scroll", note, { passive: true })
+    return () => {
+      observer.disconnect()
+      current.removeEventListener("scroll", note)
+    }
+  }, [timeline, messages === undefined])
+  return () => isFollowing.current
+}
+
+function firstShown(scroller: HTMLElement): { id: string; top: number } | undefined {
+  const { top } = scroller.getBoundingClientRect()
+  for (const row of scroller.querySelectorAll<HTMLElement>(".message[id]")) {
+    const place = row.getBoundingClientRect()
+    if (place.bottom > top) return { id: row.id, top: place.top }
+  }
+  return undefined
+}
+
+const isNearEnd = (element: HTMLElement) => element.scrollHeight - element.scrollTop - element.clientHeight < nearPx
+
+/** Tells the server what was read: the newest message that was in sight, once every two seconds at most. */
+function useAcknowledging(channel: Snowflake, newest: Snowflake | undefined, isSeen: () => boolean): void {
+  const told = useRef<Snowflake>(undefined)
+  const { unread } = watch("unread").state
+  useEffect(() => {
+    const acknowledge = () => {
+      const entry = me().store.state.unread.get(channel)
+      if (newest === undefined || !entry || document.hidden || !document.hasFocus() || !isSeen()) return
+      told.current = newest
+      me()
+        .client.ackMessages({ channel_id: channel, message_id: newest })
+        .catch(() => {})
+    }
+    const timer = setTimeout(acknowledge, 1_000)
+    addEventListener("focus", acknowledge)
+    return () => {
+      clearTimeout(timer)
+      removeEventListener("focus", acknowledge)
+    }
+  }, [channel, newest, unread.get(channel)?.count])
+}
+
+function Typing({ channel, server }: { channel: Snowflake; server: Snowflake | undefined }) {
+  const { state } = watch(`channel ${channel}`)
+  const known = server === undefined ? undefined : state.servers.get(server)
+  const own = ownId()
+  const names = [...state.typing]
+    .map(entry => entry.split(" "))
+    .filter(([where, user]) => where === channel && user !== own)
+    .map(([, user]) => nameIn(known, user!, state.directs.get(channel)?.recipient?.username ?? t("somebody")))
+  return (
+    <p class="typing" aria-live="polite">
+      {names.length === 0
+        ? " "
+        : names.length > 3
+          ? t("Several people are typing …")
+          : count(names.length, "{names} is typing …", "{names} are typing …", { names: names.join(", ") })}
+    </p>
+  )
+}
+
+/** Reads new messages aloud to who cannot see them, the last of many. */
+function Announcer({
+  messages,
+  server,
+}: {
+  messages: readonly MessageResponse[] | undefined
+  server: Snowflake | undefined
+}) {
+  const last = messages?.at(-1)
+  const first = useRef<Snowflake>(undefined)
+  const known = server === undefined ? undefined : me().store.state.servers.get(server)
+  first.current ??= last?.id
+  const isNew = last && last.id !== first.current && last.author_id !== ownId()
+  return (
+    <p class="unseen" role="status" aria-live="polite">
+      {isNew && `${nameIn(known, last.author_id, last.author_username)}: ${plainText(last.content ?? "", known)}`}
+    </p>
+  )
+}

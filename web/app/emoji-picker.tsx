@@ -1,0 +1,63 @@
+import { useEffect, useRef } from "preact/hooks"
+import { t } from "../kit/text.ts"
+import { base, watch } from "./session.ts"
+import { where } from "./places.ts"
+
+/** The ones that people take most, with the words by which they are found. */
+export const emojis: readonly (readonly [emoji: string, words: string])[] = [
+  ["👍", "thumbs up yes like"], ["👎", "thumbs down no"], ["❤️", "heart love"], ["😂", "joy laugh"], ["😊", "smile blush"], ["😍", "heart eyes love"],
+  ["😮", "open mouth wow"], ["😢", "cry sad"], ["😡", "angry rage"], ["🎉", "tada party"], ["🔥", "fire"], ["👀", "eyes look"],
+  ["🙏", "pray thanks please"], ["💯", "hundred"], ["✅", "check done yes"], ["❌", "cross no"], ["🚀", "rocket"], ["🤔", "thinking"],
+  ["😅", "sweat smile"], ["🙂", "slight smile"], ["😉", "wink"], ["😎", "sunglasses cool"], ["🤣", "rofl laugh"], ["😭", "sob cry"],
+  ["😱", "scream"], ["🥳", "party face"], ["😴", "sleeping"], ["🤷", "shrug"], ["🙌", "raised hands"], ["👏", "clap"],
+  ["💪", "muscle strong"], ["👋", "wave hello bye"], ["🤝", "handshake"], ["👌", "ok"], ["✨", "sparkles"], ["⭐", "star"],
+  ["🐛", "bug"], ["🐦", "bird starling"], ["☕", "coffee"], ["🍕", "pizza"], ["🎂", "cake birthday"], ["⚠️", "warning"],
+] // prettier-ignore
+
+/** A small board of emoji, those of the server first. */
+export function EmojiPicker({ onPick, onClose }: { onPick: (emoji: string) => void; onClose: () => void }) {
+  const element = useRef<HTMLDivElement>(null)
+  const place = where()
+  const server = place.view === "server" ? watch(`server ${place.server}`).state.servers.get(place.server) : undefined
+  useEffect(() => {
+    const before = document.activeElement
+    element.current?.querySelector("button")?.focus()
+    const leave = (event: PointerEvent) => {
+      if (event.target instanceof Node && !element.current?.contains(event.target)) onClose()
+    }
+    addEventListener("pointerdown", leave)
+    return () => {
+      removeEventListener("pointerdown", leave)
+      if (before instanceof HTMLElement && before.isConnected) before.focus()
+    }
+  }, [])
+  return (
+    <div
+      ref={element}
+      class="emoji-picker"
+      role="dialog"
+      aria-label={t("Choose an emoji")}
+      onKeyDown={event => {
+        if (event.key === "Escape") onClose()
+        const moves: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 8, ArrowUp: -8 }
+        const move = moves[event.key]
+        if (move === undefined) return
+        event.preventDefault()
+        const buttons = [...element.current!.querySelectorAll("button")]
+        const at = buttons.indexOf(document.activeElement as HTMLButtonElement)
+        buttons[Math.max(0, Math.min(buttons.length - 1, at + move))]?.focus()
+      }}
+    >
+      {(server?.emojis ?? []).slice(0, 100).map(({ id, name }) => (
+        <button key={id} type="button" title={`:${name}:`} onClick={() => onPick(`<:${name}:${id}>`)}>
+          <img class="emoji" src={`${base}/api/v1/media/emojis/${id}`} alt={`:${name}:`} loading="lazy" />
+        </button>
+      ))}
+      {emojis.map(([emoji, words]) => (
+        <button key={emoji} type="button" title={words} aria-label={words} onClick={() => onPick(emoji)}>
+          {emoji}
+        </button>
+      ))}
+    </div>
+  )
+}

@@ -1,0 +1,312 @@
+import { useEffect, useState } from "preact/hooks"
+import type { LoginResponse } from "../../client/contract.ts"
+import { Checkbox, Form, TextField } from "../kit/forms.tsx"
+import { t } from "../kit/text.ts"
+import { useResource } from "../kit/resource.ts"
+import { anonymous, base, farewell, signIn } from "./session.ts"
+
+type Step = "login" | "register" | "forgot" | "sent" | "verify"
+
+/** What a person sees who is not signed in. */
+export function Entry() {
+  const [step, setStep] = useState<Step>(new URLSearchParams(location.search).has("register") ? "register" : "login")
+  const [challenge, setChallenge] = useState<LoginResponse>()
+  const done = (reply: LoginResponse) => {
+    if (reply.token === null) setChallenge(reply)
+    else signIn(reply.token)
+  }
+  return (
+    <main class="entry">
+      <p class="server">{document.body.dataset["server"]}</p>
+      {farewell.value === "ended" && (
+        <p class="notice warm" role="status">
+          {t("You were signed out: this session has ended.")}
+        </p>
+      )}
+      {challenge ? (
+        <SecondFactor challenge={challenge} onDone={done} onBack={() => setChallenge(undefined)} />
+      ) : step === "register" ? (
+        <Register onDone={done} onVerify={() => setStep("verify")} onLogin={() => setStep("login")} />
+      ) : step === "forgot" ? (
+        <Forgot onSent={() => setStep("sent")} onBack={() => setStep("login")} />
+      ) : step === "sent" ? (
+        <Said
+          text={t("If an account has this address, a mail with a link is on its way to it.")}
+          onBack={() => setStep("login")}
+        />
+      ) : step === "verify" ? (
+        <Said
+          text={t("We have sent you a mail. Follow the link in it, then sign in.")}
+          onBack={() => setStep("login")}
+        />
+      ) : (
+        <Login onDone={done} onRegister={() => setStep("register")} onForgot={() => setStep("forgot")} />
+      )}
+    </main>
+  )
+}
+
+function Said({ text, onBack }: { text: string; onBack: () => void }) {
+  return (
+    <>
+      <p role="status">{text}</p>
+      <button type="button" onClick={onBack}>
+        {t("Back")}
+      </button>
+    </>
+  )
+}
+
+function Login({
+  onDone,
+  onRegister,
+  onForgot,
+}: {
+  onDone: (reply: LoginResponse) => void
+  onRegister: () => void
+  onForgot: () => void
+}) {
+  const [username, setUsername] = useState("")
+  const [password, setPassword] = useState("")
+  return (
+    <>
+      <h1>{t("Sign in")}</h1>
+      <Form does={t("Sign in")} onSubmit={async () => onDone(await anonymous.login({ username, password }))}>
+        <TextField
+          label={t("Name or e-mail address")}
+          value={username}
+          onValue={setUsername}
+          autocomplete="username"
+          autocapitalize="none"
+          spellcheck={false}
+          required
+          maxLength={254}
+          takesFocus
+        />
+        <TextField
+          label={t("Password")}
+          type="password"
+          value={password}
+          onValue={setPassword}
+          autocomplete="current-password"
+          required
+          maxLength={1024}
+        />
+      </Form>
+      <Providers />
+      <p class="ways">
+        <button type="button" class="quiet" onClick={onRegister}>
+          {t("Make an account")}
+        </button>
+        <button type="button" class="quiet" onClick={onForgot}>
+          {t("I forgot my password")}
+        </button>
+      </p>
+    </>
+  )
+}
+
+interface RegisterOptions {
+  readonly onDone: (reply: LoginResponse) => void
+  readonly onVerify: () => void
+  readonly onLogin: () => void
+}
+
+function Register({ onDone, onVerify, onLogin }: RegisterOptions) {
+  const [username, setUsername] = useState("")
+  const [email, setEmail] = useState("")
+  const [password, setPassword] = useState("")
+  const [birthday, setBirthday] = useState("")
+  const policy = useResource(() => anonymous.getPasswordRequirements(), [])
+  const [isOldEnough, setOldEnough] = useState(false)
+  const gate = policy.data?.age_gate_enabled ? policy.data : undefined
+  const minAge = gate?.minimum_age ?? 0
+  const submit = async () => {
+    const age = gate && (gate.age_verification_type === "dob" ? { dob: birthday } : { age_verified: isOldEnough })
+    const asked = { username, email, password, ...age }
+    try {
+      onDone(await anonymous.register(asked))
+    } catch (error) {
+      // The account is there; its address has to be confirmed first.
+      if (error instanceof Error && "status" in error && error.status === 401) return onVerify()
+      throw error
+    }
+  }
+  return (
+    <>
+      <h1>{t("Make an account")}</h1>
+      <Form does={t("Make an account")} onSubmit={submit}>
+        <TextField
+          label={t("Name")}
+          value={username}
+          onValue={setUsername}
+          autocomplete="username"
+          autocapitalize="none"
+          spellcheck={false}
+          required
+          minLength={3}
+          maxLength={32}
+          takesFocus
+        />
+        <TextField
+          label={t("E-mail address")}
+          value={email}
+          onValue={setEmail}
+          autocomplete="email"
+          spellcheck={false}
+          required
+          maxLength={254}
+        />
+        <TextField
+          label={t("Password")}
+          type="password"
+          hint={policy.data && t("At least {n} characters.", { n: policy.data.min_length })}
+          value={password}
+          onValue={setPassword}
+          autocomplete="new-password"
+          required
+          maxLength={1024}
+        />
+        {gate?.age_verification_type === "boolean" && (
+          <Checkbox
+            label={t("I am {n} years old, or older", { n: minAge })}
+            value={isOldEnough}
+            onValue={setOldEnough}
+          />
+        )}
+        {gate?.age_verification_type === "dob" && (
+          <TextField
+            label={t("Birthday")}
+            type="date"
+            hint={t("You have to be {n} years old.", { n: minAge })}
+            value={birthday}
+            onValue={setBirthday}
+            autocomplete="bday"
+            required
+          />
+        )}
+      </Form>
+      <p class="ways">
+        <button type="button" class="quiet" onClick={onLogin}>
+          {t("I have an account")}
+        </button>
+      </p>
+    </>
+  )
+}
+
+function SecondFactor({
+  challenge,
+  onDone,
+  onBack,
+}: {
+  challenge: LoginResponse
+  onDone: (reply: LoginResponse) => void
+  onBack: () => void
+}) {
+  const [code, setCode] = useState("")
+  const submit = async () =>
+    onDone(await anonymous.completeTwoFactor({ challenge_token: challenge.challenge_token ?? "", code: code.trim() }))
+  return (
+    <>
+      <h1>{t("Second factor")}</h1>
+      <Form does={t("Sign in")} onCancel={onBack} onSubmit={submit}>
+        <TextField
+          label={t("Code")}
+          hint={t("The six digits of your authenticator app, or one of your backup codes.")}
+          value={code}
+          onValue={setCode}
+          autocomplete="one-time-code"
+          required
+          minLength={6}
+          maxLength={16}
+          takesFocus
+        />
+      </Form>
+    </>
+  )
+}
+
+function Forgot({ onSent, onBack }: { onSent: () => void; onBack: () => void }) {
+  const [email, setEmail] = useState("")
+  return (
+    <>
+      <h1>{t("Another password")}</h1>
+      <Form
+        does={t("Send me a link")}
+        onCancel={onBack}
+        onSubmit={async () => {
+          await anonymous.requestPasswordReset({ email })
+          onSent()
+        }}
+      >
+        <TextField
+          label={t("E-mail address")}
+          value={email}
+          onValue={setEmail}
+          autocomplete="email"
+          required
+          maxLength={254}
+          takesFocus
+        />
+      </Form>
+    </>
+  )
+}
+
+const kept = "starling.app.oauth"
+const redirectUri = () => `${location.origin}${base}/app`
+
+/** Signing in through other services, as far as this server has any. */
+function Providers() {
+  const { data } = useResource(() => anonymous.getCapabilities(), [])
+  const [failure, fail] = useState<string>()
+  const providers = data?.features.oauth_providers ?? []
+  const begin = async (provider: string) => {
+    try {
+      const { url, state, code_verifier } = await anonymous.beginOAuth({ provider, redirect_uri: redirectUri() })
+      sessionStorage.setItem(kept, JSON.stringify({ provider, state, code_verifier }))
+      location.assign(url)
+    } catch (error) {
+      fail(error instanceof Error ? error.message : t("Something went wrong."))
+    }
+  }
+  if (providers.length === 0) return null
+  return (
+    <div class="providers">
+      {providers.map(provider => (
+        <button key={provider} type="button" onClick={() => void begin(provider)}>
+          {t("Continue with {provider}", { provider: provider[0]!.toUpperCase() + provider.slice(1) })}
+        </button>
+      ))}
+      {failure && (
+        <p class="failure" role="alert">
+          {failure}
+        </p>
+      )}
+    </div>
+  )
+}
+
+/** A provider has sent the person back here. */
+export function useReturn(onDone: (reply: LoginResponse) => void): void {
+  useEffect(() => {
+    const search = new URLSearchParams(location.search)
+    const code = search.get("code")
+    const before = sessionStorage.getItem(kept)
+    if (code === null || before === null) return
+    sessionStorage.removeItem(kept)
+    history.replaceState(null, "", location.pathname + location.hash)
+    const { provider, state, code_verifier } = JSON.parse(before) as Record<string, string>
+    if (state !== search.get("state")) return
+    anonymous
+      .completeOAuth({
+        provider: provider!,
+        code,
+        state: state!,
+        code_verifier: code_verifier!,
+        redirect_uri: redirectUri(),
+      })
+      .then(onDone, () => {})
+  }, [])
+}

@@ -1,0 +1,156 @@
+import { useState } from "preact/hooks"
+import type { Snowflake } from "../../client/contract.ts"
+import type { KnownMember, KnownServer } from "../../client/state.ts"
+import { Dialog } from "../kit/dialog.tsx"
+import { t } from "../kit/text.ts"
+import { attempt } from "../kit/toasts.tsx"
+import { avatarOf, colorIn } from "./names.ts"
+import { goTo } from "./places.ts"
+import { Presence } from "./presence.tsx"
+import { useMay } from "./may.ts"
+import { me, ownId, watch } from "./session.ts"
+
+/** So many are listed; more of a large server are found by their name. */
+const maxListed = 200
+
+/** Who is in the server: those of a role that stands out first, who is there before who is not. */
+export function Members({ server }: { server: Snowflake }) {
+  const { state } = watch(`server ${server}`, "presences")
+  const known = state.servers.get(server)
+  const [chosen, choose] = useState<Snowflake>()
+  if (!known) return <aside class="members" />
+  const groups = groupsOf(known, user => state.presences.get(user)?.status)
+  return (
+    <aside class="members" aria-label={t("Members")}>
+      {groups.map(({ title, members }) => (
+        <section key={title} aria-label={title}>
+          <h2 class="faint">
+            {title} – {members.length}
+          </h2>
+          <ul>
+            {members.slice(0, maxListed).map(([id, member]) => (
+              <li key={id}>
+                <button type="button" class="channel quiet" onClick={() => choose(id)}>
+                  <img
+                    class="avatar small"
+                    src={avatarOf(id, member.avatar_url)}
+                    alt=""
+                    loading="lazy"
+                    width={28}
+                    height={28}
+                  />
+                  <span class="long" style={colorIn(known, id) === undefined ? {} : { color: colorIn(known, id)! }}>
+                    {member.nickname ?? member.username}
+                  </span>
+                  {member.bot && <span class="badge cool">{t("Bot")}</span>}
+                  <Presence user={id} />
+                </button>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+      {chosen !== undefined && known.members.has(chosen) && (
+        <MemberCard server={server} known={known} id={chosen} onClose={() => choose(undefined)} />
+      )}
+    </aside>
+  )
+}
+
+function groupsOf(known: KnownServer, statusOf: (user: Snowflake) => string | undefined) {
+  const hoisted = [...known.roles.values()]
+    .filter(({ hoist }) => hoist)
+    .toSorted((one, other) => other.position - one.position)
+  const groups = new Map<string, [Snowflake, KnownMember][]>()
+  for (const entry of known.members) {
+    const [id, member] = entry
+    const status = statusOf(id)
+    const isThere = status !== undefined && status !== "offline" && status !== "invisible"
+    const role = hoisted.find(one => member.roles.includes(one.id))
+    const title = isThere ? (role?.name ?? t("Online")) : t("Offline")
+    groups.set(title, [...(groups.get(title) ?? []), entry])
+  }
+  const order = [...hoisted.map(({ name }) => name), t("Online"), t("Offline")]
+  const nameOf = ([, { nickname, username }]: [Snowflake, KnownMember]) => nickname ?? username
+  return [...new Set(order)].flatMap(title => {
+    const members = groups.get(title)
+    return members
+      ? [{ title, members: members.toSorted((one, other) => nameOf(one).localeCompare(nameOf(other))) }]
+      : []
+  })
+}
+
+function MemberCard({
+  server,
+  known,
+  id,
+  onClose,
+}: {
+  server: Snowflake
+  known: KnownServer
+  id: Snowflake
+  onClose: () => void
+}) {
+  const member = known.members.get(id)!
+  const may = useMay(server)
+  const { client } = me()
+  const isSelf = id === ownId()
+  const act = (work: () => Promise<unknown>, done?: string) => async () => {
+    if (await attempt(work, done)) onClose()
+  }
+  const write = act(async () => goTo({ channel: (await client.openDirectChannel({ recipient_id: id })).id }))
+  return (
+    <Dialog title={member.nickname ?? member.username} onClose={onClose}>
+      <p>
+        <img class="avatar" src={avatarOf(id, member.avatar_url)} alt="" width={64} height={64} /> @{member.username}
+      </p>
+      <p class="badges">
+        {member.roles
+          .flatMap(role => known.roles.get(role) ?? [])
+          .filter(({ is_default }) => !is_default)
+          .map(({ id: role, name }) => (
+            <span key={role} class="badge">
+              {name}
+            </span>
+          ))}
+      </p>
+      {!isSelf && (
+        <p class="buttons start">
+          {!member.bot && (
+            <button type="button" class="strong" onClick={() => void write()}>
+              {t("Message")}
+            </button>
+          )}
+          {!member.bot && (
+            <button type="button" onClick={() => void act(() => client.requestFriend({ user_id: id }), t("Asked."))()}>
+              {t("Add as a friend")}
+            </button>
+          )}
+          {may("members.kick") && (
+            <button
+              type="button"
+              class="danger"
+              onClick={() => void act(() => client.kickMember({ server_id: server, member_id: id }), t("Removed."))()}
+            >
+              {t("Remove")}
+            </button>
+          )}
+          {may("members.ban") && (
+            <button
+              type="button"
+              class="danger"
+              onClick={() => void act(() => client.banUser({ server_id: server, user_id: id }), t("Banned."))()}
+            >
+              {t("Ban")}
+            </button>
+          )}
+        </p>
+      )}
+      <p class="buttons">
+        <button type="button" onClick={onClose}>
+          {t("Close")}
+        </button>
+      </p>
+    </Dialog>
+  )
+}

@@ -1,0 +1,366 @@
+import { memo } from "preact/compat"
+import { useState } from "preact/hooks"
+import type { AttachmentResponse, MessageResponse, ReactionResponse, Snowflake } from "../../client/contract.ts"
+import { ask } from "../kit/dialog.tsx"
+import { bytes } from "../kit/format.ts"
+import { count, t } from "../kit/text.ts"
+import { attempt } from "../kit/toasts.tsx"
+import { clock, exactly, fullTime } from "./clock.ts"
+import { EmojiPicker } from "./emoji-picker.tsx"
+import { avatarOf, colorIn, nameIn, pathOnServer, plainText } from "./names.ts"
+import { forget, sendAgain, type Outgoing } from "./outbox.ts"
+import { PollOf } from "./poll.tsx"
+import { RichText } from "./rich-text.tsx"
+import { me, ownId, watch } from "./session.ts"
+import { Icon } from "./icons.tsx"
+
+export interface MessageOptions {
+  readonly message: MessageResponse
+  readonly server: Snowflake | undefined
+  /** By the same author, soon after the one before: without name and picture. */
+  readonly isContinued: boolean
+  readonly isMarked: boolean
+  readonly isEditing: boolean
+  readonly repliedTo: MessageResponse | undefined
+  readonly onReply: (message: MessageResponse) => void
+  readonly onEdit: (message: MessageResponse | undefined) => void
+  readonly onJump: (message: Snowflake) => void
+}
+
+/** Rendered again when its message has changed: the store makes a new one of it then. */
+export const MessageRow = memo(function MessageRow(options: MessageOptions) {
+  const { message, server, isContinued, isMarked, isEditing, repliedTo, onJump } = options
+  const known = server === undefined ? undefined : watch(`server ${server}`).state.servers.get(server)
+  const name = nameIn(known, message.author_id, message.author_username)
+  return (
+    <article
+      id={`message-${message.id}`}
+      class={`message${isContinued ? " continued" : ""}${isMarked ? " marked" : ""}`}
+      aria-label={t("{name}, {time}", { name, time: clock(message.created_at) })}
+      tabIndex={-1}
+    >
+      {message.reply_to_id !== null && (
+        <button type="button" class="reply-line" onClick={() => onJump(message.reply_to_id!)}>
+          <span aria-hidden="true">↱ </span>
+          {repliedTo ? (
+            <>
+              <b>{nameIn(known, repliedTo.author_id, repliedTo.author_username)}</b>{" "}
+              {plainText(repliedTo.content ?? "", known)}
+            </>
+          ) : (
+            t("an earlier message")
+          )}
+        </button>
+      )}
+      {isContinued ? (
+        <time class="side" dateTime={exactly(message.created_at)} title={fullTime(message.created_at)}>
+          {clock(message.created_at)}
+        </time>
+      ) : (
+        <img
+          class="avatar"
+          src={avatarOf(message.author_id, message.author_avatar_url)}
+          alt=""
+          loading="lazy"
+          width={40}
+          height={40}
+        />
+      )}
+      <div class="body">
+        {!isContinued && (
+          <header>
+            <b style={colorStyle(colorIn(known, message.author_id))}>{name}</b>
+            {(message.author_bot || message.webhook_id !== undefined) && <span class="badge cool">{t("Bot")}</span>}
+            <time dateTime={exactly(message.created_at)} title={fullTime(message.created_at)}>
+              {clock(message.created_at)}
+            </time>
+            {message.pinned && (
+              <span title={t("Pinned")}>
+                <Icon name="pin" />
+              </span>
+            )}
+          </header>
+        )}
+        {isEditing ? (
+          <Editor {...options} />
+        ) : (
+          <>
+            {message.content && <RichText text={message.content} server={server} />}
+            {message.edited_at !== null && (
+              <small class="faint" title={fullTime(message.edited_at)}>
+                {t("(edited)")}
+              </small>
+            )}
+          </>
+        )}
+        <Attachments of={message.attachments} />
+        <Embeds of={message.embeds} />
+        {message.poll && <PollOf poll={message.poll} results={message.poll_results} />}
+        <Reactions message={message} />
+      </div>
+      {!isEditing && <Actions {...options} />}
+    </article>
+  )
+})
+
+/** The page's policy takes no style of a text; properties it does. */
+const colorStyle = (color: string | undefined) => (color === undefined ? {} : { color })
+
+function Actions({ message, onReply, onEdit }: MessageOptions) {
+  const [isPicking, pick] = useState(false)
+  const { client } = me()
+  const where = { channel_id: message.channel_id, message_id: message.id }
+  const isOwn = message.author_id === ownId() && message.webhook_id === undefined
+  const remove = () =>
+    ask({
+      title: t("Delete this message?"),
+      will: <p>{t("It is gone for everybody. This cannot be undone.")}</p>,
+      does: t("Delete"),
+      isDangerous: true,
+      work: () => client.deleteMessage(where),
+    })
+  const pin = () => void attempt(() => (message.pinned ? client.unpinMessage(where) : client.pinMessage(where)))
+  return (
+    <div class="actions" role="toolbar" aria-label={t("What to do with this message")}>
+      <button
+        type="button"
+        class="quiet small"
+        title={t("React")}
+        aria-label={t("React")}
+        onClick={() => pick(!isPicking)}
+      >
+        <Icon name="smile" />
+      </button>
+      <button
+        type="button"
+        class="quiet small"
+        title={t("Reply")}
+        aria-label={t("Reply")}
+        onClick={() => onReply(message)}
+      >
+        <Icon name="reply" />
+      </button>
+      {isOwn && (
+        <button
+          type="button"
+          class="quiet small"
+          title={t("Edit")}
+          aria-label={t("Edit")}
+          onClick={() => onEdit(message)}
+        >
+          <Icon name="edit" />
+        </button>
+      )}
+      <button
+        type="button"
+        class="quiet small"
+        title={message.pinned ? t("Unpin") : t("Pin")}
+        aria-label={message.pinned ? t("Unpin") : t("Pin")}
+        onClick={pin}
+      >
+        <Icon name="pin" />
+      </button>
+      <button type="button" class="quiet small" title={t("Delete")} aria-label={t("Delete")} onClick={remove}>
+        <Icon name="bin" />
+      </button>
+      {isPicking && (
+        <EmojiPicker
+          onClose={() => pick(false)}
+          onPick={emoji => {
+            pick(false)
+            void attempt(() => client.addReaction({ ...where, emoji }))
+          }}
+        />
+      )}
+    </div>
+  )
+}
+
+function Editor({ message, onEdit }: MessageOptions) {
+  const [text, setText] = useState(message.content ?? "")
+  const save = () => {
+    const content = text.trim()
+    onEdit(undefined)
+    if (content === (message.content ?? "") || content === "") return
+    void attempt(() => me().client.editMessage({ channel_id: message.channel_id, message_id: message.id, content }))
+  }
+  return (
+    <div class="editor">
+      <textarea
+        aria-label={t("Edit the message")}
+        rows={Math.min(12, text.split("\n").length + 1)}
+        value={text}
+        dir="auto"
+        ref={focusOnce}
+        onInput={event => setText(event.currentTarget.value)}
+        onKeyDown={event => {
+          if (event.key === "Escape") onEdit(undefined)
+          else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+            event.preventDefault()
+            save()
+          }
+        }}
+      />
+      <p class="hint">
+        <button type="button" class="quiet small" onClick={() => onEdit(undefined)}>
+          {t("Cancel")} <kbd>Esc</kbd>
+        </button>
+        <button type="button" class="quiet small" onClick={save}>
+          {t("Save")} <kbd>Enter</kbd>
+        </button>
+      </p>
+    </div>
+  )
+}
+
+function focusOnce(element: HTMLTextAreaElement | null): void {
+  if (!element || element.dataset["met"]) return
+  element.dataset["met"] = "yes"
+  element.focus()
+  element.setSelectionRange(element.value.length, element.value.length)
+}
+
+function Reactions({ message }: { message: MessageResponse }) {
+  if (message.reactions.length === 0) return null
+  const { client } = me()
+  const toggle = (reaction: ReactionResponse) => {
+    const asked = {
+      channel_id: message.channel_id,
+      message_id: message.id,
+      emoji: reaction.custom_emoji_id ?? reaction.emoji,
+    }
+    void attempt(() => (reaction.me ? client.removeReaction(asked) : client.addReaction(asked)))
+  }
+  return (
+    <div class="reactions">
+      {message.reactions.map(reaction => (
+        <button
+          key={reaction.custom_emoji_id ?? reaction.emoji}
+          type="button"
+          class="reaction"
+          aria-pressed={reaction.me}
+          aria-label={count(reaction.count, "{emoji}: {n} reaction", "{emoji}: {n} reactions", {
+            emoji: reaction.emoji,
+          })}
+          onClick={() => toggle(reaction)}
+        >
+          {reaction.url === null ? (
+            reaction.emoji
+          ) : (
+            <img class="emoji" src={pathOnServer(reaction.url)} alt={reaction.emoji} />
+          )}
+          <span>{reaction.count}</span>
+        </button>
+      ))}
+    </div>
+  )
+}
+
+function Attachments({ of }: { of: readonly AttachmentResponse[] }) {
+  if (of.length === 0) return null
+  return (
+    <div class="attachments">
+      {of.map(file => (
+        <Attachment key={file.id} file={file} />
+      ))}
+    </div>
+  )
+}
+
+function Attachment({ file }: { file: AttachmentResponse }) {
+  const url = pathOnServer(file.url)
+  if (file.content_type.startsWith("image/")) {
+    const scale = file.width && file.height ? Math.min(1, 400 / file.width, 300 / file.height) : undefined
+    return (
+      <a href={url} target="_blank" rel="noopener" title={file.filename}>
+        <img
+          class="picture"
+          src={file.thumbnails && !file.content_type.endsWith("gif") ? pathOnServer(file.thumbnails["512"]) : url}
+          alt={file.filename}
+          loading="lazy"
+          {...(scale && { width: Math.round(file.width! * scale), height: Math.round(file.height! * scale) })}
+        />
+      </a>
+    )
+  }
+  if (file.content_type.startsWith("audio/"))
+    return <audio controls preload="none" src={url} aria-label={file.filename} />
+  if (file.content_type.startsWith("video/"))
+    return <video controls preload="none" src={url} aria-label={file.filename} />
+  return (
+    <a class="file" href={url} target="_blank" rel="noopener" download={file.filename}>
+      <b>{file.filename}</b> <small>{bytes(file.size)}</small>
+    </a>
+  )
+}
+
+interface Embed {
+  readonly title?: string
+  readonly description?: string
+  readonly url?: string
+  readonly color?: number | string
+  readonly fields?: readonly { name: string; value: string }[]
+  readonly footer?: { text?: string }
+}
+
+function Embeds({ of }: { of: readonly unknown[] }) {
+  return (
+    <>
+      {(of as Embed[]).map(({ title, description, url, fields, footer }, i) => (
+        <section key={i} class="embed">
+          {title !== undefined && title !== "" && (
+            <b>
+              {url !== undefined && /^https?:\/\//.test(url) ? (
+                <a href={url} target="_blank" rel="noopener noreferrer nofollow">
+                  {title}
+                </a>
+              ) : (
+                title
+              )}
+            </b>
+          )}
+          {description !== undefined && description !== "" && <RichText text={description} server={undefined} />}
+          {fields?.map(({ name, value }, at) => (
+            <p key={at}>
+              <b>{name}</b>
+              <br />
+              {value}
+            </p>
+          ))}
+          {footer?.text !== undefined && <small class="faint">{footer.text}</small>}
+        </section>
+      ))}
+    </>
+  )
+}
+
+/** A message that is on its way, or that did not get there. */
+export function OutgoingRow({ one, server }: { one: Outgoing; server: Snowflake | undefined }) {
+  const user = watch("user").state.user
+  return (
+    <article
+      class={one.failure === undefined ? "message pending" : "message failed"}
+      aria-busy={one.failure === undefined}
+    >
+      <img class="avatar" src={avatarOf(user?.id ?? "0", user?.avatar_url)} alt="" width={40} height={40} />
+      <div class="body">
+        <header>
+          <b>{user?.username}</b>
+          <span class="faint">{one.failure === undefined ? t("sending …") : t("not sent")}</span>
+        </header>
+        {one.input.content && <RichText text={one.input.content} server={server} />}
+        {one.failure !== undefined && (
+          <p class="failure" role="alert">
+            {one.failure}{" "}
+            <button type="button" class="small" onClick={() => sendAgain(one)}>
+              {t("Try again")}
+            </button>{" "}
+            <button type="button" class="small quiet" onClick={() => forget(one)}>
+              {t("Discard")}
+            </button>
+          </p>
+        )}
+      </div>
+    </article>
+  )
+}

@@ -1,0 +1,135 @@
+import { batch, signal, type ReadonlySignal, type Signal } from "@preact/signals"
+import { allIntents, type Snowflake, type UserResponse } from "../../client/contract.ts"
+import { GatewayClient } from "../../client/gateway.ts"
+import { createClient, type Client } from "../../client/client.ts"
+import { Store, type Change, type Connection } from "../../client/store.ts"
+
+/** Everything of a person who is signed in. */
+export interface Session {
+  readonly client: Client
+  readonly gateway: GatewayClient
+  readonly store: Store
+  /** The account, as its owner sees it. */
+  readonly account: Signal<UserResponse | undefined>
+  readonly connection: ReadonlySignal<Connection>
+}
+
+const tokenKey = "starling.app.token"
+/** What a proxy puts before the paths of the server. */
+export const base = /^(.*?)\/(?:app|invite)(?:\/|$)/.exec(location.pathname)?.[1] ?? ""
+const origin = location.origin + base
+
+const current = signal<Session | undefined>(undefined)
+/** Undefined: nobody is signed in. */
+export const session: ReadonlySignal<Session | undefined> = current
+/** For what is only shown to a person who is signed in. */
+export function me(): Session {
+  if (!current.value) throw new Error("nobody is signed in")
+  return current.value
+}
+export const ownId = (): Snowflake => me().store.state.user?.id ?? ""
+
+/** A client for who is not signed in yet. */
+export const anonymous = createClient({ baseUrl: origin })
+
+const versions = new Map<Change, Signal<number>>()
+function versionOf(change: Change): Signal<number> {
+  let version = versions.get(change)
+  if (!version) versions.set(change, (version = signal(0)))
+  return version
+}
+
+/** Read while something is rendered: it is rendered again when that part of the store changes. */
+export function watch(...changes: readonly Change[]): Store {
+  for (const change of changes) void versionOf(change).value
+  return me().store
+}
+
+const waiting = new Set<Change>()
+let isDue = false
+/** At most once a frame, however many events come. */
+function renderSoon(changes: ReadonlySet<Change>): void {
+  for (const change of changes) waiting.add(change)
+  if (isDue) return
+  isDue = true
+  if (document.hidden) setTimeout(renderNow, 250)
+  else requestAnimationFrame(renderNow)
+}
+function renderNow(): void {
+  isDue = false
+  batch(() => {
+    for (const change of waiting) versionOf(change).value++
+  })
+  waiting.clear()
+}
+
+/** Servers beyond these are read when somebody opens them. */
+const maxServersRead = 50
+
+/** Why the person was signed out, to be said where they sign in. */
+export const farewell = signal<"ended" | undefined>(undefined)
+
+export function signIn(token: string): void {
+  localStorage.setItem(tokenKey, token)
+  begin(token)
+}
+
+/** Goes on with the session that this browser has. */
+export function goOn(): void {
+  const token = localStorage.getItem(tokenKey)
+  if (token !== null) begin(token)
+}
+
+export async function signOut(): Promise<void> {
+  const { client } = me()
+  leave()
+  await client.logout().catch(() => {})
+}
+
+function leave(): void {
+  localStorage.removeItem(tokenKey)
+  current.value?.gateway.close()
+  current.value = undefined
+  location.hash = ""
+}
+
+function begin(token: string): void {
+  current.value?.gateway.close()
+  const client = createClient({ baseUrl: origin, token })
+  const gateway = new GatewayClient({ url: origin, token, intents: allIntents })
+  const store = new Store({ client: () => client, maxMessages: 300 })
+  const connection = signal<Connection>("connecting")
+  const account = signal<UserResponse | undefined>(undefined)
+  store.subscribe(changes => {
+    if (changes.has("connection")) connection.value = store.connection
+    renderSoon(changes)
+  })
+  store.follow(gateway)
+  gateway.on("close", ({ willReconnect }) => {
+    // The token is no longer good: another session has ended this one, or an operator.
+    if (willReconnect || current.value?.gateway !== gateway) return
+    farewell.value = "ended"
+    leave()
+  })
+  // What is looked at is read first; marks of the others need their channels.
+  gateway.on("ready", ({ guilds }) =>
+    setTimeout(() => guilds.slice(0, maxServersRead).forEach(({ id }) => store.openServer(id)), 0),
+  )
+  gateway.on("USER_UPDATE", ({ id }) => {
+    if (id === store.state.user?.id) void loadAccount()
+  })
+  const loadAccount = async () => {
+    account.value = await client.getMe().catch(() => account.value)
+  }
+  farewell.value = undefined
+  current.value = { client, gateway, store, account, connection }
+  void loadAccount()
+  gateway.connect().catch(() => {})
+}
+
+// Another tab has signed out, or in as somebody else.
+addEventListener("storage", ({ key, newValue }) => {
+  if (key !== tokenKey) return
+  if (newValue === null) leave()
+  else begin(newValue)
+})

@@ -1,0 +1,234 @@
+import { useEffect, useState } from "preact/hooks"
+import type { Snowflake } from "../../client/contract.ts"
+import { Questions } from "../kit/dialog.tsx"
+import { useKeys } from "../kit/keys.ts"
+import { go } from "../kit/router.ts"
+import { t } from "../kit/text.ts"
+import { Toasts } from "../kit/toasts.tsx"
+import { ChannelList } from "./channel-list.tsx"
+import { Conversation } from "./conversation.tsx"
+import { DirectList } from "./direct-list.tsx"
+import { Friends } from "./friends.tsx"
+import { Joining, inviteInPath } from "./invite.tsx"
+import { KeyList } from "../kit/key-list.tsx"
+import { Members } from "./members.tsx"
+import { Palette } from "./palette.tsx"
+import { goTo, where, type Where } from "./places.ts"
+import { Rail } from "./rail.tsx"
+import { Search } from "./search.tsx"
+import { me, watch } from "./session.ts"
+import { Settings } from "./settings.tsx"
+import { ServerSettings } from "./server-settings.tsx"
+import { Icon } from "./icons.tsx"
+
+/** Everything that a person sees who is signed in. */
+export function Shell() {
+  const place = where()
+  const [invite, setInvite] = useState(inviteInPath())
+  const [isSearching, search] = useState(false)
+  const [isFinding, find] = useState(false)
+  const [isListing, list] = useState(false)
+  const [isMenuOpen, openMenu] = useState(false)
+  useOpened(place)
+  useTitle(place)
+  useKeys(t("Everywhere"), [
+    { key: "/", does: t("Search messages"), run: () => search(true) },
+    { key: "?", does: t("List the keys"), run: () => list(true) },
+    { key: "g h", does: t("Direct messages and friends"), run: () => go([]) },
+    { key: "g s", does: t("Settings"), run: () => go(["settings"]) },
+  ])
+  useEffect(() => {
+    const open = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault()
+        find(true)
+      }
+    }
+    addEventListener("keydown", open)
+    return () => removeEventListener("keydown", open)
+  }, [])
+  // On a narrow window the lists cover the messages until something was chosen.
+  useEffect(() => openMenu(false), [JSON.stringify(place)])
+
+  if (invite !== undefined) return <Joining code={invite} onDone={() => setInvite(undefined)} />
+  return (
+    <div class={isMenuOpen ? "app menu-open" : "app"}>
+      <a class="skip" href="#content">
+        {t("Skip to the messages")}
+      </a>
+      <nav class="lists" aria-label={t("Servers and channels")}>
+        <Rail />
+        <div class="sidebar">
+          {place.view === "server" || place.view === "serverSettings" ? (
+            <ChannelList server={place.server} current={place.view === "server" ? place.channel : undefined} />
+          ) : (
+            <DirectList current={place.view === "direct" ? place.channel : undefined} />
+          )}
+          <OwnLine />
+        </div>
+      </nav>
+      <main id="content" tabIndex={-1}>
+        <Header place={place} onMenu={() => openMenu(!isMenuOpen)} onSearch={() => search(true)} />
+        <View place={place} />
+      </main>
+      {place.view === "server" && <Members server={place.server} />}
+      {isSearching && <Search place={place} onClose={() => search(false)} />}
+      {isFinding && <Palette onClose={() => find(false)} />}
+      {isListing && <KeyList onClose={() => list(false)} />}
+      <Questions />
+      <Toasts />
+    </div>
+  )
+}
+
+function View({ place }: { place: Where }) {
+  switch (place.view) {
+    case "home":
+      return <Friends />
+    case "settings":
+      return <Settings part={place.part} />
+    case "serverSettings":
+      return <ServerSettings server={place.server} part={place.part} />
+    case "direct": {
+      const direct = watch("directs").state.directs.get(place.channel)
+      const name = direct?.recipient?.username
+      const prompt = name === undefined ? t("Your notes") : t("Message {name}", { name: `@${name}` })
+      return (
+        <Conversation
+          key={place.channel}
+          channel={place.channel}
+          server={undefined}
+          prompt={prompt}
+          target={place.message}
+        />
+      )
+    }
+    case "server":
+      return <ServerView server={place.server} channel={place.channel} message={place.message} />
+  }
+}
+
+function ServerView({
+  server,
+  channel,
+  message,
+}: {
+  server: Snowflake
+  channel: Snowflake | undefined
+  message: Snowflake | undefined
+}) {
+  const { state } = watch("servers", `server ${server}`)
+  const known = state.servers.get(server)
+  // Who opens a server is led to its first channel.
+  useEffect(() => {
+    const first =
+      known &&
+      [...known.channels.values()]
+        .filter(({ type }) => type === "text" || type === "announcement")
+        .toSorted((one, other) => one.position - other.position)[0]
+    if (channel === undefined && first) goTo({ server, channel: known.facts.default_channel_id ?? first.id })
+  }, [server, channel, known])
+  if (!state.servers.has(server)) return <p class="empty">{t("You are not in this server.")}</p>
+  if (!known || channel === undefined) return <p class="loading">{t("Loading …")}</p>
+  const facts = known.channels.get(channel)
+  if (!facts) return <p class="empty">{t("This channel is not there, or you may not view it.")}</p>
+  if (facts.type === "category") return <p class="empty">{facts.name}</p>
+  return (
+    <Conversation
+      key={channel}
+      channel={channel}
+      server={server}
+      prompt={t("Message {name}", { name: `#${facts.name}` })}
+      target={message}
+    />
+  )
+}
+
+function Header({ place, onMenu, onSearch }: { place: Where; onMenu: () => void; onSearch: () => void }) {
+  const { title, about } = titleOf(place)
+  return (
+    <header class="top">
+      <button type="button" class="quiet menu" aria-label={t("Servers and channels")} onClick={onMenu}>
+        <Icon name="menu" />
+      </button>
+      <h1>{title}</h1>
+      {about && <p class="faint about">{about}</p>}
+      <button type="button" class="quiet" onClick={onSearch} aria-label={t("Search messages")}>
+        <Icon name="search" /> <kbd>/</kbd>
+      </button>
+    </header>
+  )
+}
+
+function titleOf(place: Where): { title: string; about?: string | null } {
+  const { state } = watch("servers", "directs")
+  switch (place.view) {
+    case "server": {
+      const channel =
+        place.channel === undefined
+          ? undefined
+          : watch(`server ${place.server}`).state.servers.get(place.server)?.channels.get(place.channel)
+      return channel
+        ? { title: `#${channel.name}`, about: channel.topic }
+        : { title: state.names.get(place.server) ?? "" }
+    }
+    case "direct":
+      return { title: state.directs.get(place.channel)?.recipient?.username ?? t("Your notes") }
+    case "settings":
+      return { title: t("Settings") }
+    case "serverSettings":
+      return { title: state.names.get(place.server) ?? t("Server") }
+    case "home":
+      return { title: t("Friends") }
+  }
+}
+
+/** The tab says where one is and how much waits. */
+function useTitle(place: Where): void {
+  const { title } = titleOf(place)
+  const mentions = [...watch("unread").state.unread.values()].reduce((sum, entry) => sum + entry.mentions, 0)
+  useEffect(() => {
+    document.title = `${mentions > 0 ? `(${mentions}) ` : ""}${title} · ${document.body.dataset["server"] ?? ""}`
+  }, [title, mentions])
+}
+
+/** What is looked at is read, and kept current. */
+function useOpened(place: Where): void {
+  const channel = place.view === "server" || place.view === "direct" ? place.channel : undefined
+  const server = place.view === "server" || place.view === "serverSettings" ? place.server : undefined
+  useEffect(() => {
+    const { store } = me()
+    if (server !== undefined) store.openServer(server)
+    if (channel === undefined) return
+    store.openChannel(channel, server)
+    // The last few channels stay, so that going back and forth shows them at once.
+    recent = [channel, ...recent.filter(one => one !== channel)]
+    for (const old of recent.splice(10)) store.closeChannel(old)
+  }, [server, channel])
+}
+let recent: Snowflake[] = []
+
+const connectionWords = {
+  connecting: "Connecting …",
+  live: "Connected",
+  returning: "Connection lost. Coming back …",
+  closed: "Disconnected",
+} as const
+
+/** Who one is, and whether what is shown is current. */
+function OwnLine() {
+  const { user } = watch("user").state
+  const { connection } = me()
+  return (
+    <div class="own-line">
+      <span class={`dot ${connection.value}`} role="status" title={t(connectionWords[connection.value])}>
+        <span class="unseen">{t(connectionWords[connection.value])}</span>
+      </span>
+      <b class="long">{user?.username ?? ""}</b>
+      <a class="button quiet small" href="#/settings" aria-label={t("Settings")} title={t("Settings")}>
+        <Icon name="gear" />
+      </a>
+      {connection.value === "returning" && <p class="notice warm">{t(connectionWords.returning)}</p>}
+    </div>
+  )
+}
