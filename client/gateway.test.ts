@@ -4,7 +4,7 @@ import type { WebSocket } from "uWebSockets.js"
 import { afterEach, expect, expectTypeOf, test } from "vitest"
 import type { Message } from "../src/contract/messages/messages.ts"
 import { GatewayClient } from "./gateway.ts"
-import { NodeWebSocket } from "./node-websocket.ts"
+import { NodeWebSocket } from "../bench/load/node-websocket.ts"
 import type { GatewayOptions } from "./gateway.ts"
 
 const closers: (() => void)[] = []

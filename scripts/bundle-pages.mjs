@@ -37,7 +37,8 @@ export async function bundlePages(root) {
     write: false,
     logLevel: "warning",
   })
-  const inputs = Object.keys(metafile.inputs)
+  // What is only for Node is left out of pages.
+  const inputs = Object.keys(metafile.inputs).filter(input => !input.startsWith("(disabled):"))
   // The contract gives types; what it checks with would be most of a page.
   const unwanted = inputs.filter(input => /node_modules\/zod\/|src\/contract\//.test(input))
   if (unwanted.length > 0) throw new Error(`pages may only take types from ${unwanted.join(", ")}`)

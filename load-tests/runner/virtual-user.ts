@@ -3,7 +3,7 @@
  * here use. Nothing of Node is there, so that what runs here runs in k6.
  */
 import vm from "node:vm"
-import { NodeWebSocket } from "../../client/node-websocket.ts"
+import { NodeWebSocket } from "../../bench/load/node-websocket.ts"
 import { toMs, type MetricType, type Metrics } from "./metrics.ts"
 
 type Run = (...args: unknown[]) => unknown

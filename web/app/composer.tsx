@@ -1,6 +1,7 @@
+import { sayFailed } from "../kit/toasts.tsx"
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { MessageResponse, Snowflake } from "../../client/contract.ts"
-import { uploadInChunks, type UploadClient } from "../../client/uploads.ts"
+import { uploadInChunks } from "../../client/uploads.ts"
 import { wordsOf } from "../kit/api.ts"
 import { bytes } from "../kit/format.ts"
 import { t } from "../kit/text.ts"
@@ -36,44 +37,11 @@ const typingEveryMs = 5_000
 let lastKey = 0
 
 export function Composer({ channel, server, prompt, replyTo, onReplied, onEditLast, onSent }: ComposerOptions) {
-  const [text, setText] = useState(sessionStorage.getItem(draftKey(channel)) ?? "")
-  const [files, setFiles] = useState<readonly Chosen[]>([])
+  const { text, setText, write } = useDraft(channel)
+  const { files, add, drop, clear } = useFiles(channel)
   const [isPicking, pick] = useState(false)
   const field = useRef<HTMLTextAreaElement>(null)
-  const picker = useRef<HTMLInputElement>(null)
-  const typedAt = useRef(-Infinity)
   const completion = useCompletion(text, setText, field, server)
-
-  const write = (value: string) => {
-    setText(value)
-    if (value) sessionStorage.setItem(draftKey(channel), value)
-    else sessionStorage.removeItem(draftKey(channel))
-    if (value && performance.now() - typedAt.current > typingEveryMs) {
-      typedAt.current = performance.now()
-      // Where the connection is away nobody is told.
-      if (me().connection.value === "live") me().gateway.typing(channel)
-    }
-  }
-  const add = (list: Iterable<File>) => {
-    for (const file of list) {
-      const one: Chosen = {
-        key: ++lastKey,
-        file,
-        sent: 0,
-        id: undefined,
-        failure: undefined,
-        abort: new AbortController(),
-      }
-      setFiles(before => [...before, one].slice(0, 10))
-      void upload(one, channel, change =>
-        setFiles(before => before.map(other => (other.key === one.key ? { ...other, ...change } : other))),
-      )
-    }
-  }
-  const drop = ({ key, abort }: Chosen) => {
-    abort.abort()
-    setFiles(before => before.filter(one => one.key !== key))
-  }
   const isWaiting = files.some(({ id, failure }) => id === undefined && failure === undefined)
   const submit = () => {
     const content = text.trim()
@@ -85,7 +53,7 @@ export function Composer({ channel, server, prompt, replyTo, onReplied, onEditLa
       ...(replyTo && { reply_to_id: replyTo.id }),
     })
     write("")
-    setFiles([])
+    clear()
     onReplied()
     onSent()
   }
@@ -126,25 +94,7 @@ export function Composer({ channel, server, prompt, replyTo, onReplied, onEditLa
       )}
       {completion.list}
       <div class="line">
-        <button
-          type="button"
-          class="quiet"
-          aria-label={t("Add a file")}
-          title={t("Add a file")}
-          onClick={() => picker.current?.click()}
-        >
-          <Icon name="plus" />
-        </button>
-        <input
-          ref={picker}
-          type="file"
-          multiple
-          hidden
-          onChange={event => {
-            add(event.currentTarget.files ?? [])
-            event.currentTarget.value = ""
-          }}
-        />
+        <FileButton onFiles={add} />
         <textarea
           ref={field}
           rows={1}
@@ -206,6 +156,65 @@ export function Composer({ channel, server, prompt, replyTo, onReplied, onEditLa
   )
 }
 
+/** What is being written: kept while the tab is open, and others are told that it goes on. */
+function useDraft(channel: Snowflake) {
+  const [text, setText] = useState(sessionStorage.getItem(draftKey(channel)) ?? "")
+  const typedAt = useRef(-Infinity)
+  const write = (value: string) => {
+    setText(value)
+    if (value) sessionStorage.setItem(draftKey(channel), value)
+    else sessionStorage.removeItem(draftKey(channel))
+    if (value && performance.now() - typedAt.current > typingEveryMs) {
+      typedAt.current = performance.now()
+      // Where the connection is away nobody is told.
+      if (me().connection.value === "live") me().gateway.typing(channel)
+    }
+  }
+  return { text, setText, write }
+}
+
+/** Files that will be part of the message; they are sent to the server at once. */
+function useFiles(channel: Snowflake) {
+  const [files, setFiles] = useState<readonly Chosen[]>([])
+  const add = (list: Iterable<File>) => {
+    for (const file of list) {
+      const rest = { sent: 0, id: undefined, failure: undefined, abort: new AbortController() }
+      const one: Chosen = { key: ++lastKey, file, ...rest }
+      setFiles(before => [...before, one].slice(0, 10))
+      upload(one, channel, change =>
+        setFiles(before => before.map(other => (other.key === one.key ? { ...other, ...change } : other))),
+      ).catch(sayFailed)
+    }
+  }
+  const drop = ({ key, abort }: Chosen) => {
+    abort.abort()
+    setFiles(before => before.filter(one => one.key !== key))
+  }
+  return { files, add, drop, clear: () => setFiles([]) }
+}
+
+function FileButton({ onFiles }: { onFiles: (files: Iterable<File>) => void }) {
+  const picker = useRef<HTMLInputElement>(null)
+  const title = t("Add a file")
+  return (
+    <>
+      <button type="button" class="quiet" aria-label={title} title={title} onClick={() => picker.current?.click()}>
+        <Icon name="plus" />
+      </button>
+      <input
+        ref={picker}
+        type="file"
+        multiple
+        hidden
+        onChange={event => {
+          onFiles(event.currentTarget.files ?? [])
+          event.currentTarget.value = ""
+        }}
+      />
+    </>
+  )
+}
+
 /** Small files go in one request, others in chunks that survive a broken connection. */
 const inOneRequestBytes = 4 * 1024 * 1024
 
@@ -225,14 +234,14 @@ async function upload(
       change({ id, sent: file.size })
       return
     }
-    const { id } = await uploadInChunks(client as unknown as UploadClient, {
+    const { id } = await uploadInChunks(client, {
       source: file,
       filename: file.name,
       ...(file.type && { contentType: file.type }),
       signal: abort.signal,
       onProgress: ({ sent }) => change({ sent }),
     })
-    change({ id: String(id) })
+    change({ id })
   } catch (error) {
     if (!abort.signal.aborted) change({ failure: wordsOf(error) })
   }
@@ -369,7 +378,7 @@ function useCompletion(
   }
 }
 
-const mostCandidates = 8
+const maxCandidates = 8
 
 function candidatesFor({ mark, word }: { mark: string; word: string }, server: Snowflake | undefined): Candidate[] {
   const known = server === undefined ? undefined : watch(`server ${server}`).state.servers.get(server)
@@ -380,19 +389,19 @@ function candidatesFor({ mark, word }: { mark: string; word: string }, server: S
     return [
       ...own.map(({ id, name }) => ({ key: id, shown: `:${name}:`, inserted: `<:${name}:${id}>` })),
       ...common.map(([emoji, words]) => ({ key: emoji, shown: `${emoji} ${words}`, inserted: emoji })),
-    ].slice(0, mostCandidates)
+    ].slice(0, maxCandidates)
   }
   if (!known) return []
   if (mark === "#")
     return [...known.channels.values()]
       .filter(({ name, type }) => type === "text" && fits(name))
-      .slice(0, mostCandidates)
+      .slice(0, maxCandidates)
       .map(({ id, name }) => ({ key: id, shown: `#${name}`, inserted: `<#${id}>` }))
   const found: Candidate[] = []
   for (const [id, member] of known.members) {
     if (!fits(member.username) && !fits(member.nickname ?? "")) continue
     found.push({ key: id, shown: `@${nameIn(known, id, member.username)}`, inserted: `<@${id}>` })
-    if (found.length === mostCandidates) break
+    if (found.length === maxCandidates) break
   }
   return found
 }

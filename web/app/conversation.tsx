@@ -52,7 +52,7 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
     }
   }
   useEffect(() => {
-    if (target !== undefined) void jump(target)
+    if (target !== undefined) jump(target).catch(sayFailed)
   }, [target, channel])
   useAcknowledging(channel, messages?.at(-1)?.id, () => timeline.isAtEnd && isFollowing())
 
@@ -106,7 +106,7 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
         </button>
       )}
       <Typing channel={channel} server={server} />
-      <Announcer messages={messages} server={server} />
+      <SpokenMessages messages={messages} server={server} />
       {closed === undefined ? (
         <Composer
           key={channel}
@@ -130,7 +130,7 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
     if (!message) document.querySelector<HTMLElement>(".composer textarea")?.focus()
   }
   function jumpTo(id: Snowflake): void {
-    void jump(id)
+    jump(id).catch(sayFailed)
   }
 }
 
@@ -218,7 +218,7 @@ interface ScrollOptions {
 }
 
 /**
- * Who reads the newest messages stays with them; whoever has scrolled away keeps their place, also
+ * Who reads the newest messages stays with them; who has scrolled away keeps their place, also
  * when older messages come in above. @returns whether the newest are in sight
  */
 function useScroll({ scroller, timeline, messages, channel, firstUnread }: ScrollOptions): () => boolean {
@@ -253,7 +253,7 @@ function useScroll({ scroller, timeline, messages, channel, firstUnread }: Scrol
       if (moved !== 0) current.scrollTop += moved
     }
     // One that is shorter than the window cannot be scrolled to its beginning.
-    if (current.scrollHeight <= current.clientHeight && timeline.hasOlder) void timeline.older().catch(sayFailed)
+    if (current.scrollHeight <= current.clientHeight && timeline.hasOlder) timeline.older().catch(sayFailed)
   })
 
   useEffect(() => {
@@ -262,9 +262,9 @@ function useScroll({ scroller, timeline, messages, channel, firstUnread }: Scrol
     const note = () => {
       isFollowing.current = isNearEnd(current)
       put.current = current.scrollTop
-      if (current.scrollTop < 400 && timeline.hasOlder) void timeline.older().catch(sayFailed)
+      if (current.scrollTop < 400 && timeline.hasOlder) timeline.older().catch(sayFailed)
       else if (!timeline.isAtEnd && current.scrollHeight - current.scrollTop - current.clientHeight < 400)
-        void timeline.newer().catch(sayFailed)
+        timeline.newer().catch(sayFailed)
     }
     // Pictures that arrive, a field that grows, a keyboard that opens.
     const observer = new ResizeObserver(() => {
@@ -334,7 +334,7 @@ function Typing({ channel, server }: { channel: Snowflake; server: Snowflake | u
 }
 
 /** Reads new messages aloud to who cannot see them, the last of many. */
-function Announcer({
+function SpokenMessages({
   messages,
   server,
 }: {

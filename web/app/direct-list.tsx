@@ -13,7 +13,7 @@ export function DirectList({ current }: { current: Snowflake | undefined }) {
   const openNotes = () =>
     void attempt(async () => {
       const { id } = await me().client.getNotes()
-      goTo({ channel: String(id) })
+      goTo({ channel: id })
     })
   return (
     <div class="channel-list">

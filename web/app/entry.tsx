@@ -3,7 +3,7 @@ import type { LoginResponse } from "../../client/contract.ts"
 import { Checkbox, Form, TextField } from "../kit/forms.tsx"
 import { t } from "../kit/text.ts"
 import { useResource } from "../kit/resource.ts"
-import { anonymous, base, farewell, signIn } from "./session.ts"
+import { anonymous, base, signedOutBecause, signIn } from "./session.ts"
 
 type Step = "login" | "register" | "forgot" | "sent" | "verify"
 
@@ -18,7 +18,7 @@ export function Entry() {
   return (
     <main class="entry">
       <p class="server">{document.body.dataset["server"]}</p>
-      {farewell.value === "ended" && (
+      {signedOutBecause.value === "ended" && (
         <p class="notice warm" role="status">
           {t("You were signed out: this session has ended.")}
         </p>
@@ -297,14 +297,18 @@ export function useReturn(onDone: (reply: LoginResponse) => void): void {
     if (code === null || before === null) return
     sessionStorage.removeItem(kept)
     history.replaceState(null, "", location.pathname + location.hash)
-    const { provider, state, code_verifier } = JSON.parse(before) as Record<string, string>
+    const { provider, state, code_verifier } = JSON.parse(before) as {
+      provider: string
+      state: string
+      code_verifier: string
+    }
     if (state !== search.get("state")) return
     anonymous
       .completeOAuth({
-        provider: provider!,
+        provider,
         code,
-        state: state!,
-        code_verifier: code_verifier!,
+        state,
+        code_verifier,
         redirect_uri: redirectUri(),
       })
       .then(onDone, () => {})

@@ -4,7 +4,7 @@ import type { AttachmentResponse, MessageResponse, ReactionResponse, Snowflake }
 import { ask } from "../kit/dialog.tsx"
 import { bytes } from "../kit/format.ts"
 import { count, t } from "../kit/text.ts"
-import { attempt } from "../kit/toasts.tsx"
+import { attempt, sayFailed } from "../kit/toasts.tsx"
 import { clock, exactly, fullTime } from "./clock.ts"
 import { EmojiPicker } from "./emoji-picker.tsx"
 import { avatarOf, colorIn, nameIn, pathOnServer, plainText } from "./names.ts"
@@ -168,7 +168,7 @@ function Actions({ message, onReply, onEdit }: MessageOptions) {
           onClose={() => pick(false)}
           onPick={emoji => {
             pick(false)
-            void attempt(() => client.addReaction({ ...where, emoji }))
+            attempt(() => client.addReaction({ ...where, emoji })).catch(sayFailed)
           }}
         />
       )}
@@ -182,7 +182,9 @@ function Editor({ message, onEdit }: MessageOptions) {
     const content = text.trim()
     onEdit(undefined)
     if (content === (message.content ?? "") || content === "") return
-    void attempt(() => me().client.editMessage({ channel_id: message.channel_id, message_id: message.id, content }))
+    attempt(() => me().client.editMessage({ channel_id: message.channel_id, message_id: message.id, content })).catch(
+      sayFailed,
+    )
   }
   return (
     <div class="editor">
@@ -229,7 +231,7 @@ function Reactions({ message }: { message: MessageResponse }) {
       message_id: message.id,
       emoji: reaction.custom_emoji_id ?? reaction.emoji,
     }
-    void attempt(() => (reaction.me ? client.removeReaction(asked) : client.addReaction(asked)))
+    attempt(() => (reaction.me ? client.removeReaction(asked) : client.addReaction(asked))).catch(sayFailed)
   }
   return (
     <div class="reactions">

@@ -29,7 +29,7 @@ export function serverOfChannel(channel: Snowflake): [id: Snowflake, server: Kno
 export const initials = (name: string): string =>
   name
     .split(/\s+/)
-    .map(word => [...word][0] ?? "")
+    .map(word => word.slice(0, (word.codePointAt(0) ?? 0) > 0xffff ? 2 : 1))
     .join("")
     .slice(0, 3)
     .toUpperCase()

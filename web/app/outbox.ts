@@ -1,3 +1,4 @@
+import { sayFailed } from "../kit/toasts.tsx"
 import { signal } from "@preact/signals"
 import type { Routes, Snowflake } from "../../client/contract.ts"
 import { ApiError } from "../../client/rest.ts"
@@ -27,13 +28,13 @@ const replace = (nonce: string, by: readonly Outgoing[]) => {
 export function send(channel: Snowflake, input: Input): void {
   const one = { nonce: crypto.randomUUID(), channel, input, sentAt: Date.now(), failure: undefined }
   all.value = [...all.value, one]
-  void deliver(one)
+  deliver(one).catch(sayFailed)
 }
 
 export function sendAgain(one: Outgoing): void {
   const fresh = { ...one, failure: undefined }
   replace(one.nonce, [fresh])
-  void deliver(fresh)
+  deliver(fresh).catch(sayFailed)
 }
 
 export const forget = ({ nonce }: Outgoing): void => replace(nonce, [])

@@ -1,3 +1,4 @@
+import { sayFailed } from "../kit/toasts.tsx"
 import { useState } from "preact/hooks"
 import type { MessageResponse } from "../../client/contract.ts"
 import { wordsOf } from "../kit/api.ts"
@@ -44,7 +45,7 @@ export function Search({ place, onClose }: { place: Where; onClose: () => void }
         role="search"
         onSubmit={event => {
           event.preventDefault()
-          void look()
+          look().catch(sayFailed)
         }}
       >
         <input

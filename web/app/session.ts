@@ -67,7 +67,7 @@ function renderNow(): void {
 const maxServersRead = 50
 
 /** Why the person was signed out, to be said where they sign in. */
-export const farewell = signal<"ended" | undefined>(undefined)
+export const signedOutBecause = signal<"ended" | undefined>(undefined)
 
 export function signIn(token: string): void {
   localStorage.setItem(tokenKey, token)
@@ -108,7 +108,7 @@ function begin(token: string): void {
   gateway.on("close", ({ willReconnect }) => {
     // The token is no longer good: another session has ended this one, or an operator.
     if (willReconnect || current.value?.gateway !== gateway) return
-    farewell.value = "ended"
+    signedOutBecause.value = "ended"
     leave()
   })
   // What is looked at is read first; marks of the others need their channels.
@@ -116,14 +116,14 @@ function begin(token: string): void {
     setTimeout(() => guilds.slice(0, maxServersRead).forEach(({ id }) => store.openServer(id)), 0),
   )
   gateway.on("USER_UPDATE", ({ id }) => {
-    if (id === store.state.user?.id) void loadAccount()
+    if (id === store.state.user?.id) loadAccount().catch(() => {})
   })
   const loadAccount = async () => {
     account.value = await client.getMe().catch(() => account.value)
   }
-  farewell.value = undefined
+  signedOutBecause.value = undefined
   current.value = { client, gateway, store, account, connection }
-  void loadAccount()
+  loadAccount().catch(() => {})
   gateway.connect().catch(() => {})
 }
 

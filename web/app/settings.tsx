@@ -10,7 +10,7 @@ import { Loaded } from "../kit/states.tsx"
 import { t } from "../kit/text.ts"
 import { theme } from "../kit/theme.ts"
 import { Time } from "../kit/time.tsx"
-import { attempt, say } from "../kit/toasts.tsx"
+import { attempt, say, sayFailed } from "../kit/toasts.tsx"
 import { avatarOf } from "./names.ts"
 import { me, signOut, watch } from "./session.ts"
 
@@ -106,7 +106,7 @@ function Account() {
           accept="image/png,image/jpeg,image/gif,image/webp"
           hidden
           onChange={event => {
-            void setPicture(event.currentTarget.files?.[0])
+            setPicture(event.currentTarget.files?.[0]).catch(sayFailed)
             event.currentTarget.value = ""
           }}
         />

@@ -64,7 +64,7 @@ export class Timeline {
         this.#hasOlder = store.hasOlder(this.channel)
         this.#apart.value = shown.slice(0, maxShown)
       }
-      const first = this.#apart.value![0]
+      const first = this.#apart.value[0]
       if (!this.#hasOlder || !first) return
       const page = await client.listMessages({ channel_id: this.channel, before: first.id, limit: pageSize })
       this.#hasOlder = page.length === pageSize

@@ -90,6 +90,12 @@ function sendReply(
   return replies.content(exchange, reply as Content)
 }
 
+/** Sends a browser elsewhere; a program that asks for the same has its answer. */
+function leadTo(to: string, exchange: Exchange): void {
+  exchange.addHeaders({ Location: to, "Cache-Control": "no-store" })
+  exchange.reply(307, json, "")
+}
+
 /** Whether a browser asks, for a person to look at the answer. */
 const isForPerson = (req: HttpRequest): boolean => req.getHeader("accept").includes("text/html")
 
@@ -116,14 +122,8 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
 
   function serve(prepared: PreparedRoute, res: HttpResponse, req: HttpRequest): void | Promise<void> {
     const exchange = exchanges.open(res, req, prepared.metrics, prepared.takenParameters)
-    if (exchange) return answer(prepared, exchange)
-  }
-
-  /** Sends a browser elsewhere; a program that asks for the same has its answer. */
-  function lead(to: string, res: HttpResponse, req: HttpRequest): void {
-    const exchange = exchanges.open(res, req, observed)
-    exchange?.addHeaders({ Location: to, "Cache-Control": "no-store" })
-    exchange?.reply(307, json, "")
+    const isLed = prepared.route === routes.getRoot && options.pages.app !== undefined && isForPerson(req)
+    if (exchange) return isLed ? leadTo(appPath, exchange) : answer(prepared, exchange)
   }
 
   /** Up to its first wait it runs in the turn in which the request came. It never rejects. */
@@ -223,11 +223,8 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
           body: bodies.boundsOf(route),
           stream: bodies.streamBoundsOf(route),
         })
-        const leadsToPage = route === routes.getRoot && options.pages.app !== undefined
         for (const pattern of patternsOf(route, area.openPath))
-          on(route.method, pattern, (res, req) =>
-            leadsToPage && isForPerson(req) ? lead(appPath, res, req) : serve(prepared, res, req),
-          )
+          on(route.method, pattern, (res, req) => serve(prepared, res, req))
       }
       registerPages(options.pages, on)
       registerUnmatched(app, methodsOf)
