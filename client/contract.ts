@@ -93,7 +93,7 @@ export interface Routes {
     /** `google`, `github`, `microsoft` or `gitlab` */
     provider: string
   } & OAuthCallbackRequest, LoginResponse>
-  /** Get the caller's own account. `GET /users/@me` */
+  /** Get the caller's own account, with what others do not see of it. `GET /users/@me` */
   getMe: Call<{}, UserResponse>
   /** Change the caller's name, address or password. Omitted fields stay unchanged. `PATCH /users/@me` */
   editMe: Call<UserUpdateRequest, UserResponse>
@@ -242,11 +242,11 @@ export interface Routes {
     success: true
     server_id: Snowflake
   }>
-  /** Delete a server and everything in it. `DELETE /servers/:server_id` */
+  /** Delete a server and everything in it. It cannot be undone. Members receive GUILD_DELETE. `DELETE /servers/:server_id` */
   deleteServer: Call<{
     server_id: Snowflake
   }, SuccessResponse>
-  /** Leave a server. `POST /servers/:server_id/leave` */
+  /** Leave a server. After the response nothing that happens there reaches the caller. `POST /servers/:server_id/leave` */
   leaveServer: Call<{
     server_id: Snowflake
   }, SuccessResponse>
@@ -495,7 +495,7 @@ export interface Routes {
     channel_id: Snowflake
     target_id: Snowflake
   }, SuccessResponse>
-  /** Create an invite to the channel's server. `POST /channels/:channel_id/invites` */
+  /** Create an invite to the channel's server. Everybody with its code may join, unless they are banned. `POST /channels/:channel_id/invites` */
   createInvite: Call<{
     channel_id: Snowflake
   } & InviteCreateRequest, InviteResponse>
@@ -507,7 +507,7 @@ export interface Routes {
   getInvite: Call<{
     invite_code: string
   }, InviteInfoResponse>
-  /** Join the invite's server. `POST /channels/invites/:invite_code` */
+  /** Join the invite's server. Bots join in the same way. `POST /channels/invites/:invite_code` */
   joinByInvite: Call<{
     invite_code: string
   }, {
@@ -518,7 +518,7 @@ export interface Routes {
   deleteInvite: Call<{
     invite_code: string
   }, SuccessResponse>
-  /** Send a message. `POST /channels/:channel_id/messages` */
+  /** Send a message: text, files that were uploaded before, embeds or a poll. When the response arrives it is stored; members receive MESSAGE_CREATE. A request that repeats the `nonce` returns the first message. `POST /channels/:channel_id/messages` */
   createMessage: Call<{
     channel_id: Snowflake
   } & MessageCreateRequest, MessageResponse>
@@ -539,7 +539,7 @@ export interface Routes {
     channel_id: Snowflake
     message_id: Snowflake
   }, MessageResponse>
-  /** Edit one's own message. `PATCH /channels/:channel_id/messages/:message_id` */
+  /** Edit one's own message. Members receive MESSAGE_UPDATE. `PATCH /channels/:channel_id/messages/:message_id` */
   editMessage: Call<{
     channel_id: Snowflake
     message_id: Snowflake
@@ -1779,7 +1779,12 @@ export interface HashStatus {
 
 export interface HealthResponse {
   status: "healthy"
+  /** Of this interface, see `/version` */
   version: string
+  /** The version of the server */
+  release: string
+  /** The commit that it was built from; `unknown` where the build did not know */
+  commit: string
 }
 
 export interface IceServer {
@@ -2524,7 +2529,7 @@ export interface StickerCreateRequest {
   name: string
   image: FormFile
   /** Comma-separated words by which it is suggested */
-  tags?: string[] | null | undefined
+  tags?: string | null | undefined
 }
 
 export interface StickerPackResponse {

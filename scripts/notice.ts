@@ -10,6 +10,7 @@ interface Locked {
   readonly version: string
   readonly license?: string
   readonly dev?: boolean
+  readonly link?: boolean
   readonly optional?: boolean
 }
 
@@ -28,9 +29,11 @@ export async function noticeText(root: string): Promise<string> {
   const ofDocumentation = Object.values(vendored as Record<string, string>).map(file => file.split("/")[0]!)
   const copied = new Set([...ofDocumentation, ...ofPages])
   const byLicense = new Map<string, Set<string>>()
-  for (const [path, { name, version, license, dev }] of Object.entries(packages)) {
+  for (const [path, { name, version, license, dev, link }] of Object.entries(packages)) {
+    // The client is part of the project.
+    if (!path.includes(inModules) || link) continue
     const installedAs = path.slice(path.lastIndexOf(inModules) + inModules.length)
-    if (path === "" || (dev && !copied.has(installedAs))) continue
+    if (dev && !copied.has(installedAs)) continue
     const known = licenseOf(join(root, path), license)
     const alias = name === undefined || name === installedAs ? "" : ` (as ${name})`
     byLicense.set(known, (byLicense.get(known) ?? new Set()).add(`${installedAs} ${version}${alias}`))
