@@ -48,9 +48,9 @@ export interface StoreOptions {
 /**
  * What a user can see, kept current by events: servers, channels, members, messages, DMs,
  * relationships, notifications, presences and what is unread. It keeps:
- *   CLIENT5  Once nothing is being read, the state is what reading it afresh would show.
- *   CLIENT6  An event that arrives during a read is not lost: it is applied again after the read.
- *   CLIENT7  Only what was opened is read, and a channel keeps at most `maxMessages` and one page.
+ *   CLIENT6  Once nothing is being read, the state is what reading it afresh would show.
+ *   CLIENT7  An event that arrives during a read is not lost: it is applied again after the read.
+ *   CLIENT8  Only what was opened is read, and a channel keeps at most `maxMessages` and one page.
  */
 export class Store {
   readonly state: ClientState = emptyState()
@@ -221,7 +221,7 @@ export class Store {
     if (event.name === "MESSAGE_CREATE") this.#trim((event.data as MessageResponse).channel_id)
   }
 
-  /** CLIENT7: the oldest go, a page at a time. */
+  /** CLIENT8: the oldest go, a page at a time. */
   #trim(channel: Snowflake): void {
     const most = this.#options.maxMessages ?? 500
     const history = historyOf(this.state, channel)
@@ -265,7 +265,7 @@ export class Store {
     }
   }
 
-  /** CLIENT6: what came while it was read may be newer than the answer, so it is applied again. */
+  /** CLIENT7: what came while it was read may be newer than the answer, so it is applied again. */
   async #read(need: Need): Promise<void> {
     const beginning = this.#beginnings
     const events: AnyEvent[] = []

@@ -35,7 +35,7 @@ async function storeOf(shared: SharedCluster, person: Person, open: (store: Stor
 
 const idsOf = (store: Store, channel: string) => store.messages(channel)!.map(({ id }) => id)
 
-test("CLIENT6, CLIENT7: it reads what is opened, older messages by the page, and keeps no more than it may", async ({
+test("CLIENT7, CLIENT8: it reads what is opened, older messages by the page, and keeps no more than it may", async ({
   shared,
 }) => {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)

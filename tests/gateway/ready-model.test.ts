@@ -435,7 +435,7 @@ const rounds = runs(3)
 const actsPerRound = 70
 
 test(
-  "P5, CLIENT5: a client that comes and goes while everything changes knows what a fresh reader knows",
+  "P5, CLIENT6: a client that comes and goes while everything changes knows what a fresh reader knows",
   { timeout: 180_000 },
   async ({ shared }) => {
     const seed = newSeed()
