@@ -92,6 +92,10 @@ async function step(image: Image, instruction: string, rest: string, around: Aro
       return image
     case "EXPOSE":
       return image
+    case "ARG":
+      // Nobody gives it here, and it has no value of its own.
+      if (rest.includes("=")) throw new Error("ARG with a value is not understood")
+      return image
     case "COPY":
       await copy(rest, inside, around)
       return image
