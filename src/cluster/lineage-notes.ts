@@ -7,6 +7,7 @@ export interface LineageNote {
   readonly lineage: string
   /** Of the data folder. */
   readonly system: string | undefined
+  readonly tables: string | undefined
   /** One past a transaction that had ended, and whose end was on PostgreSQL's disk. */
   readonly transaction: number
   /** A row of the outbox that was committed. */
@@ -25,27 +26,30 @@ export class LineageNotes {
   }
 
   async read(): Promise<LineageNote> {
-    const { name, system, transaction, row } = await this.#redis.hgetall(this.#key)
+    const { name, system, tables, transaction, row } = await this.#redis.hgetall(this.#key)
     const [shard, number] = (row ?? "").split(" ").map(Number)
     return {
       lineage: name ?? "",
       system,
+      tables,
       transaction: Number(transaction ?? 0),
       row: number === undefined ? undefined : { shard: shard!, number },
     }
   }
 
   /** @returns the lineage's name: another one if somebody has begun it, and then nothing was noted */
-  keep({ lineage, system, transaction, row }: LineageNote): Promise<string> {
-    return this.#note(lineage, "", system ?? "", transaction, row ? `${row.shard} ${row.number}` : "")
+  keep({ lineage, system, tables, transaction, row }: LineageNote): Promise<string> {
+    return this.#note(lineage, "", system ?? "", transaction, row ? `${row.shard} ${row.number}` : "", tables ?? "")
   }
 
   /** Begins another lineage, unless somebody has done so already. @returns its name */
-  leave(lineage: string, next: string, system: string | undefined): Promise<string> {
-    return this.#note(lineage, next, system ?? "", 0, "")
+  leave(lineage: string, next: string, { system, tables }: Pick<LineageNote, "system" | "tables">): Promise<string> {
+    return this.#note(lineage, next, system ?? "", 0, "", tables ?? "")
   }
 
-  #note(...args: [lineage: string, next: string, system: string, transaction: number, row: string]): Promise<string> {
+  #note(
+    ...args: [lineage: string, next: string, system: string, transaction: number, row: string, tables: string]
+  ): Promise<string> {
     const redis = this.#redis as Redis & { "note-lineage"(...args: (string | number)[]): Promise<string> }
     return redis["note-lineage"](this.#key, ...args)
   }

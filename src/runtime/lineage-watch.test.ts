@@ -12,7 +12,7 @@ async function look([before, after]: readonly [boolean, boolean]) {
   let isServing = before
   let isLost = false
   const left: string[] = []
-  const note = { lineage: "h1", system: "1", transaction: 5, row: undefined }
+  const note = { lineage: "h1", system: "1", tables: "2", transaction: 5, row: undefined }
   const watch = new LineageWatch({
     lineage: {
       name: "h1",
@@ -24,7 +24,7 @@ async function look([before, after]: readonly [boolean, boolean]) {
       store: {
         async state() {
           isServing = after
-          return { system: "1", transaction: 6, isEnrolled: false }
+          return { system: "1", tables: "2", transaction: 6, isEnrolled: false }
         },
         shardBehind: async () => undefined,
       },

@@ -22,6 +22,7 @@ export interface Lineage {
 /** Which of the promises of the past PostgreSQL does not keep; undefined while it may keep all. */
 function lossIn(note: LineageNote, state: DatabaseState, shardBehind: number | undefined): string | undefined {
   if (note.system !== undefined && state.system !== undefined && note.system !== state.system) return "another system"
+  if (note.tables !== undefined && note.tables !== state.tables) return "other tables"
   if (state.transaction < note.transaction) return "fewer transactions"
   return shardBehind === undefined ? undefined : "rows of the outbox are gone"
 }
@@ -48,7 +49,7 @@ export async function beginLineage(
   const loss = lossIn(note, state, behind)
   let name = note.lineage
   if (loss !== undefined) {
-    name = await notes.leave(name, newName(), state.system)
+    name = await notes.leave(name, newName(), state)
     log.error({ loss, lineage: name }, "PostgreSQL has lost what it had committed before this start")
   }
   return { name, notes, store: storage.lineage, onConnectionLost: listener => storage.onLoss(listener) }
@@ -201,7 +202,7 @@ export class LineageWatch {
     const loss = lossIn(known, state, behind) ?? (isMissed ? "worker not enrolled" : undefined)
     if (this.#stopped) return
     if (loss !== undefined) {
-      await lineage.notes.leave(lineage.name, newName(), state.system)
+      await lineage.notes.leave(lineage.name, newName(), state)
       return this.#end(loss)
     }
     // In a quiet second there is nothing to note.
@@ -209,12 +210,14 @@ export class LineageWatch {
       lost === this.#settled &&
       added.length === 0 &&
       this.#transaction <= note.transaction &&
+      note.tables !== undefined &&
       (note.system !== undefined || state.system === undefined)
     const name = isNoted
       ? note.lineage
       : await lineage.notes.keep({
           lineage: lineage.name,
           system: state.system,
+          tables: state.tables,
           transaction: this.#transaction,
           row: added[0],
         })

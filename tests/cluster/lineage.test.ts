@@ -22,8 +22,8 @@ test("LOSS2: Redis is believed as long as PostgreSQL is as far as it was seen to
   try {
     expect(await begin()).toBe("")
     await cluster.sql`INSERT INTO outbox (shard, number, last_id, body) VALUES (1, 7, 1, '')`
-    const { system, transaction } = await store.state("")
-    const note = { lineage: "", system, transaction, row: { shard: 1, number: 7 } }
+    const { system, tables, transaction } = await store.state("")
+    const note = { lineage: "", system, tables, transaction, row: { shard: 1, number: 7 } }
     expect(await notes.keep(note)).toBe("")
     expect(await begin()).toBe("")
     // A worker that cannot ask for the system believes the rest.
@@ -40,10 +40,17 @@ test("LOSS2: Redis is believed as long as PostgreSQL is as far as it was seen to
     const elsewhere = await begin({ system: "1" })
     expect(elsewhere).not.toBe(fewer)
 
-    await notes.keep({ ...note, lineage: elsewhere, system: undefined })
-    expect(await begin({ system: "1" })).toBe(elsewhere)
+    // Restored into an empty database of the same PostgreSQL, which has gone on.
+    const restored = await begin({ system: "1", tables: "1" })
+    expect(restored).not.toBe(elsewhere)
+    expect(await begin({ system: "1", tables: "1" })).toBe(restored)
+    const again = await begin({ system: "1" })
+    expect(again).not.toBe(restored)
+
+    await notes.keep({ ...note, lineage: again, system: undefined })
+    expect(await begin({ system: "1" })).toBe(again)
     await cluster.sql`DELETE FROM outbox WHERE shard = 1`
-    expect(await begin({ system: "1" })).not.toBe(elsewhere)
+    expect(await begin({ system: "1" })).not.toBe(again)
   } finally {
     redis.disconnect()
   }

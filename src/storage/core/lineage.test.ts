@@ -9,7 +9,7 @@ function scene(refuses: boolean) {
     asked.push(text)
     const tellsSystem = text.includes("pg_control_system")
     if (tellsSystem && refuses) throw Object.assign(new Error("permission denied"), { code: "42501" })
-    return [{ transaction: "7", is_enrolled: true, ...(tellsSystem && { system: "1" }) }]
+    return [{ transaction: "7", tables: "2", is_enrolled: true, ...(tellsSystem && { system: "1" }) }]
   }
   const sql = (parts: TemplateStringsArray, ...values: { text?: string }[]) => {
     const text = String.raw({ raw: parts }, ...values.map(value => value.text ?? "?"))
@@ -22,7 +22,7 @@ function scene(refuses: boolean) {
 
 test("what PostgreSQL says of its past is one statement", async () => {
   const { asked, storage } = scene(false)
-  const state = { system: "1", transaction: 7, isEnrolled: true }
+  const state = { system: "1", tables: "2", transaction: 7, isEnrolled: true }
   expect(await storage.state("w1")).toEqual(state)
   expect(await storage.state("w1")).toEqual(state)
   expect(asked).toHaveLength(2)
@@ -30,7 +30,7 @@ test("what PostgreSQL says of its past is one statement", async () => {
 
 test("where PostgreSQL does not say of which system it is, it says the rest", async () => {
   const { storage } = scene(true)
-  const state = { system: undefined, transaction: 7, isEnrolled: true }
+  const state = { system: undefined, tables: "2", transaction: 7, isEnrolled: true }
   expect(await storage.state("w1")).toEqual(state)
   expect(await storage.state("w1")).toEqual(state)
 })

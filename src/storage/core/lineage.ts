@@ -4,6 +4,8 @@ import type { Sql } from "./database.ts"
 export interface DatabaseState {
   /** Made with its data folder; undefined where this user may not ask. */
   readonly system: string | undefined
+  /** Made with the tables: others have it after a restore into an empty database. */
+  readonly tables: string
   /** One past the highest transaction that has ended. It rises, unless an earlier copy takes the place. */
   readonly transaction: number
   /** Whether it has heard of the worker that asks. */
@@ -16,7 +18,7 @@ export function lineageStorage(sql: Sql) {
   let isInOne = true
 
   const progressOf = (incarnation: string) => sql`
-    pg_snapshot_xmax(pg_current_snapshot())::text AS transaction,
+    pg_snapshot_xmax(pg_current_snapshot())::text AS transaction, 'shards'::regclass::oid::text AS tables,
     EXISTS (SELECT FROM incarnations WHERE id = ${incarnation}) AS is_enrolled`
 
   async function all(incarnation: string): Promise<StateRow> {
@@ -37,8 +39,8 @@ export function lineageStorage(sql: Sql) {
     async state(incarnation: string): Promise<DatabaseState> {
       const whole = isInOne ? await unlessRefused(all(incarnation)) : undefined
       if (!whole) isInOne = false
-      const { system, transaction, is_enrolled } = whole ?? (await each(incarnation))
-      return { system, transaction: Number(transaction), isEnrolled: is_enrolled }
+      const { system, tables, transaction, is_enrolled } = whole ?? (await each(incarnation))
+      return { system, tables, transaction: Number(transaction), isEnrolled: is_enrolled }
     },
 
     /**
@@ -59,6 +61,7 @@ export function lineageStorage(sql: Sql) {
 
 interface StateRow {
   readonly system?: string | undefined
+  readonly tables: string
   readonly transaction: string
   readonly is_enrolled: boolean
 }
