@@ -2,6 +2,8 @@ import type { Processor } from "./processor.ts"
 import { ending, type Sweep } from "./sweep.ts"
 
 export const deleteFiles: Processor<"deleteFiles"> = async ({ blobs, storage, signal }, { keys }) => {
+  // They stay noted, and the sweep comes later.
+  if (keys.length === 0 || (await storage.files.areHeld())) return
   for (const key of keys) {
     signal.throwIfAborted()
     await blobs.delete(key)

@@ -254,6 +254,8 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     migrations: { require: unsupported("migrations.require") },
     // The simulated PostgreSQL loses nothing.
     lineage: { state: unsupported("lineage.state"), shardBehind: unsupported("lineage.shardBehind") },
+    connections: { capacity: unsupported("connections.capacity") },
+    wal: { written: unsupported("wal.written"), replayed: unsupported("wal.replayed") },
     onLoss() {},
     // The simulated workers have no operator.
     serverStatus: {
@@ -674,6 +676,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
     files: {
       announce: unsupported("files.announce"),
+      areHeld: unsupported("files.areHeld"),
       unusedOf: unsupported("files.unusedOf"),
       unused: unsupported("files.unused"),
       putOff: unsupported("files.putOff"),

@@ -7,10 +7,20 @@ import { isDatabaseUnavailable } from "../../storage/core/database.ts"
 import { runningPostgres, startEmbeddedPostgres } from "../../storage/core/embedded.ts"
 import { openStorage } from "../../storage/storage.ts"
 import { accessTokenCommands } from "./access-token-commands.ts"
+import { backupCommands } from "./backup-commands.ts"
 import { accountCommands } from "./account-commands.ts"
+import { databaseCommands } from "./database-commands.ts"
 import { operatorCommands } from "./operator-commands.ts"
 import { fileCommands } from "./file-commands.ts"
-import { Misuse, Refusal, type Command, type Commands, type Options, type Saying } from "./saying.ts"
+import {
+  Misuse,
+  Refusal,
+  type Command,
+  type Commands,
+  type Options,
+  type Saying,
+  type WholeCommands,
+} from "./saying.ts"
 import { secretKeyCommands } from "./secret-key-commands.ts"
 import { searchCommands } from "./search-commands.ts"
 import { serviceCommands } from "./service-commands.ts"
@@ -65,6 +75,13 @@ const usage = `npm run operator -- <command>
   files move                             copies all files from FILES_FALLBACK_URL to where the configuration
                                          keeps them, while servers run, and reads every byte back; if
                                          interrupted, run it again
+  backup FILE [--without-key] [--without-files] [--full-speed]
+                                         writes the database, the files and the secret key into a new file, while
+                                         servers run
+  restore FILE [--without-files]         writes a backup into an empty database and to where files are kept,
+                                         while no server runs
+  database upgrade --programs DIR        moves the embedded PostgreSQL's data to the version that this program
+                                         brings, while no server runs; DIR has the programs of the one before
   secret-key forget                      if the key is lost and no server runs: the next server sets
                                          a new key, and users must set up their second factor again`
 
@@ -86,6 +103,8 @@ const commands: Commands = {
   ...fileCommands,
   ...secretKeyCommands,
 }
+
+const wholeCommands: WholeCommands = { ...backupCommands, ...databaseCommands }
 
 /** Does what an operator says. @returns the exit code, and what is printed: what came of it, or what is wrong */
 export async function operator(
@@ -110,9 +129,10 @@ export async function operator(
 
 async function obey(words: readonly string[], env: Env, input: AsyncIterable<Buffer | string>): Promise<string> {
   const two = words.slice(0, 2).join(" ")
-  const name = Object.hasOwn(commands, two) ? two : (words[0] ?? "")
+  const name = Object.hasOwn(commands, two) || Object.hasOwn(wholeCommands, two) ? two : (words[0] ?? "")
   const rest = words.slice(name === two ? 2 : 1)
-  const command = Object.hasOwn(commands, name) ? commands[name]! : undefined
+  const whole = Object.hasOwn(wholeCommands, name) ? wholeCommands[name]! : undefined
+  const command = whole ?? (Object.hasOwn(commands, name) ? commands[name]! : undefined)
   if (!command) throw new Misuse(name === "" ? usage : `${name} is not a command\n\n${usage}`)
   const { positionals, options, lists, flags } = parsed(command, rest)
   const least = command.mayBeLeftOut ? 0 : command.takes.length
@@ -120,6 +140,21 @@ async function obey(words: readonly string[], env: Env, input: AsyncIterable<Buf
     throw new Misuse(`${name} takes ${command.takes.join(" ") || "nothing"}\n\n${usage}`)
 
   const config = readConfig(env)
+  if (whole) return whole.run({ config, given: positionals, options, flags })
+  return obeyInDatabase(commands[name]!, config, {
+    given: positionals,
+    options,
+    lists,
+    flags,
+    input: () => textOf(input),
+  })
+}
+
+async function obeyInDatabase(
+  command: Command,
+  config: Config,
+  said: Pick<Saying, "given" | "options" | "lists" | "flags" | "input">,
+): Promise<string> {
   const database = await databaseOf(config, command.isForStopped === true)
   const storage = openStorage({
     ...clusterConfig.storage,
@@ -130,16 +165,7 @@ async function obey(words: readonly string[], env: Env, input: AsyncIterable<Buf
   })
   try {
     await storage.migrations.require()
-    const said = {
-      storage,
-      options,
-      lists,
-      flags,
-      policy: config.policy,
-      files: config.files,
-      input: () => textOf(input),
-    }
-    return await command.run({ ...said, given: positionals })
+    return await command.run({ ...said, storage, policy: config.policy, files: config.files })
   } finally {
     await storage.close()
     await database.stop?.()
@@ -165,7 +191,7 @@ async function textOf(input: AsyncIterable<Buffer | string>): Promise<string> {
 }
 
 function parsed(
-  command: Command,
+  command: Pick<Command, "options" | "lists" | "flags">,
   args: string[],
 ): Pick<Saying, "options" | "lists" | "flags"> & { positionals: string[] } {
   const { options = [], lists = [], flags = [] } = command

@@ -36,6 +36,17 @@ export interface Command {
 
 export type Commands = Record<string, Command>
 
+/** One that does not presuppose a database, or ends with one. */
+export interface WholeCommand extends Omit<Command, "run" | "isForStopped"> {
+  run(saying: {
+    readonly config: Config
+    readonly given: readonly string[]
+    readonly flags: ReadonlySet<string>
+    readonly options: Options
+  }): Promise<string>
+}
+export type WholeCommands = Record<string, WholeCommand>
+
 const longestReason = 500
 
 export const isBigint = (text: string) => /^\d{1,19}$/.test(text) && BigInt(text) <= 9_223_372_036_854_775_807n

@@ -29,6 +29,23 @@ export async function secretKeyOf(
   return derived("key", 32).toString("hex")
 }
 
+/** The key as it is given or kept, if there is one. */
+export const givenKey = async ({
+  secretKey,
+  dataDir,
+}: Pick<Config, "secretKey" | "dataDir">): Promise<string | undefined> =>
+  secretKey ?? (await read(join(dataDir, "secret.key")))
+
+/** Of a backup: the key that is in use from now on. Throws where there is another one. */
+export async function keepKey(config: Pick<Config, "secretKey" | "dataDir">, key: string): Promise<void> {
+  const path = join(config.dataDir, "secret.key")
+  if ((await givenKey(config)) === undefined) await make(path, key)
+  if ((await givenKey(config)) !== key)
+    throw new Error(
+      `the backup has another secret key than ${config.secretKey === undefined ? path : "SECRET_KEY"}: leave that out, so that the key of the backup is kept there`,
+    )
+}
+
 async function kept(path: string): Promise<{ text: string; isMade: boolean }> {
   const found = await read(path)
   if (found !== undefined) return { text: found, isMade: false }
@@ -50,13 +67,13 @@ async function read(path: string): Promise<string | undefined> {
 }
 
 /** Whole or not at all, whatever happens meanwhile, and never in the place of another. @returns false when somebody was faster */
-async function make(path: string): Promise<boolean> {
+async function make(path: string, text = randomBytes(32).toString("hex")): Promise<boolean> {
   const folder = dirname(path)
   await mkdir(folder, { recursive: true })
   // Of hosts that share the folder, each may have the same process id.
   const draft = `${path}.${randomBytes(8).toString("hex")}`
   try {
-    await write(draft, `${randomBytes(32).toString("hex")}\n`)
+    await write(draft, `${text}\n`)
     await link(draft, path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error

@@ -186,9 +186,9 @@ const isConnectionOver = (error: unknown): boolean =>
  */
 export const closing = new Promise<never>(() => {})
 
-/** Commits what `act` asks for together, or nothing of it. The pool serves nothing else. */
-export const inTransaction = <T>(sql: Sql, act: (transaction: Statements) => Promise<T>): Promise<T> =>
-  sql.begin(async transaction => {
+/** Commits what `act` asks for together, or nothing of it. The pool serves nothing else. `mode`: as in BEGIN. */
+export const inTransaction = <T>(sql: Sql, act: (transaction: Statements) => Promise<T>, mode = ""): Promise<T> =>
+  sql.begin(mode, async transaction => {
     try {
       return await act(transaction)
     } catch (error) {

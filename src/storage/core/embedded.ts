@@ -9,7 +9,7 @@
  */
 import { execFile } from "node:child_process"
 import { randomBytes } from "node:crypto"
-import { chown, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises"
+import { chown, mkdir, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { promisify } from "node:util"
@@ -40,10 +40,18 @@ export interface EmbeddedPostgresOptions {
   log: ChildLog
   /** A free one when left out. */
   port?: number
+  /** The folder with another PostgreSQL's programs, for data that it has made. */
+  programs?: string
   /** Settings of PostgreSQL on top of ours, such as `{ fsync: "off" }` in tests. */
   extraSettings?: Record<string, string>
 }
 
+/** Settings that a PostgreSQL before this one may not know. */
+const newSettings = {
+  // What is read lies in the system's memory, as a rule: asking another process for it costs more
+  // than taking it.
+  io_method: "sync",
+}
 const settings = {
   listen_addresses: "127.0.0.1",
   unix_socket_directories: "",
@@ -56,9 +64,6 @@ const settings = {
   autovacuum: "on",
   // Compiling costs more than our short statements.
   jit: "off",
-  // What is read lies in the system's memory, as a rule: asking another process for it costs more
-  // than taking it.
-  io_method: "sync",
   timezone: "UTC",
   log_timezone: "UTC",
   log_checkpoints: "off",
@@ -90,12 +95,14 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const release = await claimFolder(join(dataDir, "postgres.lock"), log)
   try {
     const account = await postgresAccount(dataDir, log)
-    const programs = await postgresPrograms(dataDir, account)
+    const programs = options.programs ?? (await postgresPrograms(dataDir, account))
     const folder = await postgresFolder(dataDir, account, log)
     const data = join(folder, "data")
     const password = await readPassword(folder, account)
 
-    if (!(await stat(data).catch(() => undefined))) {
+    if (await stat(data).catch(() => undefined)) await requireVersion(data, programs)
+    else {
+      await requireNoFormer(folder)
       log.info({ folder }, "making a PostgreSQL cluster")
       await createCluster(programs, folder, account)
     }
@@ -122,6 +129,27 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     await release()
     throw error
   }
+}
+
+/** Data of another major version is nothing that PostgreSQL reads. */
+async function requireVersion(data: string, programs: string): Promise<void> {
+  const made = (await readFile(join(data, "PG_VERSION"), "utf8")).trim()
+  const { stdout } = await run(join(programs, "postgres"), ["--version"], { cwd: "/", timeout: 10_000 })
+  const ours = /\(PostgreSQL\) (\d+)/.exec(stdout)?.[1]
+  if (made === ours) return
+  throw new Error(
+    `${data} was made by PostgreSQL ${made}, and this version brings ${ours}, which does not read it. With the programs of a PostgreSQL ${made} on this machine, run ` +
+      `npm run operator -- database upgrade --programs /usr/lib/postgresql/${made}/bin (or wherever they are); nothing was changed`,
+  )
+}
+
+/** An upgrade that was cut off between its last two steps has left the data under another name. */
+async function requireNoFormer(folder: string): Promise<void> {
+  const former = (await readdir(folder)).find(name => /^data-\d+$/.test(name))
+  if (former !== undefined)
+    throw new Error(
+      `${folder} has ${former} and no data: an upgrade was cut off. Rename ${former} to data and run it again, or move ${former} away to begin with an empty database`,
+    )
 }
 
 /** The way to a server that another process runs over this folder. Throws when there is none. */
@@ -200,7 +228,7 @@ async function endLeftOver(data: string, lock: string, log: ChildLog): Promise<v
 }
 
 async function launch(
-  { dataDir, port: wanted, extraSettings, log }: EmbeddedPostgresOptions,
+  { dataDir, port: wanted, extraSettings, programs: given, log }: EmbeddedPostgresOptions,
   programs: string,
   data: string,
   account: Account,
@@ -208,7 +236,8 @@ async function launch(
   const logFile = join(dataDir, "postgres.log")
   for (const until = Date.now() + 15_000; ;) {
     const port = wanted ?? (await freePort())
-    const all = Object.entries({ port, ...settings, ...extraSettings }).flatMap(([name, value]) => [
+    const ours = given === undefined ? newSettings : {}
+    const all = Object.entries({ port, ...settings, ...ours, ...extraSettings }).flatMap(([name, value]) => [
       "-c",
       `${name}=${value}`,
     ])
@@ -235,7 +264,7 @@ async function isReady(data: string, server: ChildServer, log: ChildLog): Promis
   const began = Date.now()
   for (let told = false; ;) {
     const lines = (await readFile(join(data, "postmaster.pid"), "utf8").catch(() => "")).split("\n")
-    if (Number(lines[0]) === server.pid && lines[7]?.trim() === "ready") return true
+    if (Number(lines[0]) === server.pid && /^(ready|standby)$/.test(lines[7]?.trim() ?? "")) return true
     const waited = Date.now() - began
     if (waited > 3_000 && !told) {
       told = true

@@ -104,6 +104,33 @@ async function oncePossible<T>(attempt: () => Promise<T>, pauseMs: number): Prom
     }
 }
 
+/** What has run, in order of name. */
+export const ranMigrations = async (sql: Statements): Promise<{ name: string; digest: string }[]> =>
+  (await readRan(sql)).map(({ name, digest }) => ({ name, digest })).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+
+/**
+ * Makes the tables of an empty database as they were when exactly these had run, in the caller's
+ * transaction; hosts that start meanwhile wait for it. Throws where this version has not all of them.
+ */
+export async function migrateTo(
+  transaction: Statements,
+  wanted: readonly { name: string; digest: string }[],
+): Promise<void> {
+  await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
+  const files = new Map((await migrationFiles(own)).map(file => [file.name, file]))
+  for (const { name, digest } of wanted)
+    if (files.get(name)?.digest !== digest)
+      throw new Error(
+        `it has the migration ${name}, which this version does not have: use the version that made it, or a later one`,
+      )
+  await prepareTable(transaction)
+  for (const { name, digest } of wanted) {
+    const { text } = files.get(name)!
+    await transaction.unsafe(text)
+    await transaction`INSERT INTO migrations (name, digest, expands) VALUES (${name}, ${digest}, ${expansion.test(text)})`
+  }
+}
+
 export const migrationsStorage = (sql: Sql) => ({
   /**
    * Throws unless the database is at this version, or at a later one that is compatible with it. A

@@ -1,5 +1,6 @@
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql } from "../core/database.ts"
+import { areFilesFree } from "../core/file-hold.ts"
 import { column, defineWrite } from "../core/write.ts"
 
 export const personalData: PersonalData = {
@@ -35,9 +36,17 @@ export const filesStorage = (sql: Sql) => ({
     await sql`INSERT INTO unused_files (key, since) SELECT key, ${now}::bigint FROM unnest(${all}::text[]) AS t (key)`
   },
 
-  /** Those of them that no row names. */
+  /** Whether a backup copies files, so that none may be deleted now. */
+  async areHeld(): Promise<boolean> {
+    const [row] = await sql<[{ held: boolean }]>`SELECT NOT ${areFilesFree(sql)} AS held`
+    return row.held
+  },
+
+  /** Those of them that no row names; none while files are held. */
   async unusedOf(keys: readonly string[]): Promise<string[]> {
-    const rows = await sql<{ key: string }[]>`SELECT key FROM unused_files WHERE key = ANY(${[...keys]}::text[])`
+    const rows = await sql<
+      { key: string }[]
+    >`SELECT key FROM unused_files WHERE key = ANY(${[...keys]}::text[]) AND ${areFilesFree(sql)}`
     return rows.map(({ key }) => key)
   },
 
