@@ -278,6 +278,12 @@ export const clusterConfig = {
   /** How often each worker writes how long requests took. It divides five minutes. */
   telemetry: { flushEveryMs: 10_000 },
 
+  /**
+   * Of DATABASE_REPLICA_URL. How far it is is looked at every `lookEveryMs`; it is asked while it has everything that was committed
+   * `maxLagMs` ago, for pages of messages that are older than `oldMs` and for searches.
+   */
+  replica: { lookEveryMs: 500, maxLagMs: 3_000, oldMs: 60_000, readConnections: 4 },
+
   /** A statement that has no answer after `statementTimeoutMs` is given up, there and here. */
   storage: { readConnections: 6, statementTimeoutMs: 3_500, connectTimeoutMs: 3_000 },
 }

@@ -59,6 +59,7 @@ const ofLibraries = new Set([
   "closeTimeout",
   "testTimeout",
   "commandTimeout",
+  "sentinelCommandTimeout",
   "retryDelay",
   "delay",
   "ttl",

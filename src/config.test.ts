@@ -152,7 +152,7 @@ test("REDIS_URL is one server or several nodes with commas, and each is checked"
   const nodes = "redis://10.0.0.1:6379, rediss://10.0.0.2"
   expect(readConfig({ REDIS_URL: nodes }).redisUrl).toBe(nodes)
   expect(problems({ REDIS_URL: "redis://10.0.0.1,http://10.0.0.2" })).toEqual([
-    "REDIS_URL: expected a redis:// or rediss:// URL",
+    "REDIS_URL: expected a redis:// or rediss:// URL, or redis+sentinel://HOST:PORT,HOST:PORT/NAME",
   ])
 })
 

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { join, resolve } from "node:path"
+import { isDeepStrictEqual } from "node:util"
 import { RE2JS } from "re2js"
 import { z } from "zod"
 import type { ClusterConfig } from "../cluster.config.ts"
@@ -13,6 +14,7 @@ import { isHost } from "./domain/operators/hosts.ts"
 import { rateLimitsWith, type RateLimitOverride } from "./domain/core/rate-limits.ts"
 import { bucketPlace, filePlace, isSamePlace, PlaceProblem, type FilePlace } from "./domain/core/file-places.ts"
 import { configuredClassifier } from "./domain/communities/automod-settings.ts"
+import { sentinelPlace } from "./domain/core/sentinel-url.ts"
 import { isEmailAddress } from "./domain/accounts/email-addresses.ts"
 import { stemmedLanguages } from "./domain/messages/search-text.ts"
 import { isLoopback, isRedirectUri, oauthProviders, type OAuthProvider } from "./domain/accounts/oauth.ts"
@@ -183,6 +185,8 @@ const classifierAt = <Name extends string>(name: Name, backend: string, manner: 
     },
   }) as Record<`${Name}_${"URL" | "TOKEN"}`, Setting<z.ZodOptional<z.ZodString>>>
 
+const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const
+
 /** Where the program runs and what it is connected to. Each is the environment variable of its name. */
 const environment = {
   HOST: setting(z.string(), "0.0.0.0", "Address on which REST and the gateway listen."),
@@ -252,11 +256,24 @@ const environment = {
     ),
     secret: true as const,
   },
+  DATABASE_REPLICA_URL: {
+    ...setting(
+      url(/^postgres(ql)?:$/, "expected a postgres:// URL").optional(),
+      undefined,
+      "A streaming replica (hot standby) of that PostgreSQL, for searches and pages of old messages. It is asked only while it is known to be less than `replica.maxLagMs` behind, and not for users who have just changed something.",
+    ),
+    secret: true as const,
+  },
   REDIS_URL: {
     ...setting(
-      urls(/^rediss?:$/, "expected a redis:// or rediss:// URL").optional(),
+      z
+        .union(
+          [urls(/^rediss?:$/, ""), z.string().refine(text => sentinelPlace(text) !== undefined)],
+          "expected a redis:// or rediss:// URL, or redis+sentinel://HOST:PORT,HOST:PORT/NAME",
+        )
+        .optional(),
       undefined,
-      "Redis to use: one server, or nodes of a Redis Cluster separated by commas (one is enough to find the others). Default: `redis-server` or `valkey-server` of this machine is started.",
+      "Redis to use: one server, or nodes of a Redis Cluster separated by commas (one is enough to find the others), or the sentinels of a master: `redis+sentinel://[USER:PASSWORD@]HOST:PORT,HOST:PORT/NAME`, with the number of a database (`/NAME/2`) and `?sentinel_password=` where needed; `rediss+sentinel` with TLS. Default: `redis-server` or `valkey-server` of this machine is started.",
     ),
     secret: true as const,
   },
@@ -269,7 +286,7 @@ const environment = {
     secret: true as const,
   },
   LOG_LEVEL: setting(
-    z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
+    z.enum(logLevels),
     "info",
     "Minimum level of log lines: fatal, error, warn, info, debug, trace or silent.",
   ),
@@ -277,6 +294,16 @@ const environment = {
     flag,
     "on",
     "Whether log lines are also kept in files, in `logs` in DATA_DIR, where operators read them through the service. `off` leaves them to stderr alone.",
+  ),
+  DRAIN_GRACE: setting(
+    integer(0, 600),
+    0,
+    "Seconds for which a host goes on serving after SIGTERM while `/readyz` answers 503, so that load balancers stop sending to it. Then it drains.",
+  ),
+  TAKE_OVER: setting(
+    flag,
+    "off",
+    "`on`: a start takes the place of the program that serves from the same DATA_DIR on this HOST and PORT, without refusing anybody. PostgreSQL and Redis must not be embedded.",
   ),
   RATE_LIMITS: setting(flag, "on", "`off` disables all rate limits, also those of the gateway. For load tests only."),
   CONNECTIONS_PER_USER: setting(
@@ -336,6 +363,11 @@ const environment = {
 
 /** What the operator decides. `min_length` is the key in the file, `STARLING_MIN_LENGTH` the variable. */
 const policy = {
+  log_level: setting(
+    z.enum(logLevels).optional(),
+    undefined,
+    "Overrides LOG_LEVEL. The only setting that SIGHUP changes while the processes run.",
+  ),
   server_name: setting(z.string().min(1).max(100), "Starling", "Name of this service, as clients show it."),
   min_client_version: setting(version, "a.1.0-49", "Minimum supported client version."),
   password_min_length: setting(integer(1, 128), 12, "Minimum length of a password in characters."),
@@ -608,6 +640,7 @@ export interface Config {
     readonly isRedirecting: boolean
   }
   readonly databaseUrl?: string
+  readonly replicaUrl?: string
   readonly redisUrl?: string
   readonly secretKey?: string
   readonly smtpUrl?: string
@@ -619,7 +652,9 @@ export interface Config {
   }
   /** Absent: there are no log files. */
   readonly logFolder?: string
-  readonly logLevel: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent"
+  readonly logLevel: (typeof logLevels)[number]
+  readonly drainGraceMs: number
+  readonly takesOver: boolean
   readonly rateLimits: boolean
   readonly connectionsPerUser?: number
   readonly trustedProxies: readonly string[]
@@ -714,6 +749,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     dataDir: here.DATA_DIR,
     files: Object.freeze(files),
     ...(here.DATABASE_URL !== undefined && { databaseUrl: here.DATABASE_URL }),
+    ...(here.DATABASE_REPLICA_URL !== undefined && { replicaUrl: here.DATABASE_REPLICA_URL }),
     ...(here.REDIS_URL !== undefined && { redisUrl: here.REDIS_URL }),
     ...(here.SECRET_KEY !== undefined && { secretKey: here.SECRET_KEY }),
     ...(here.SMTP_URL !== undefined && { smtpUrl: here.SMTP_URL }),
@@ -725,7 +761,9 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       }),
     }),
     ...(here.LOG_FILES && { logFolder: join(here.DATA_DIR, "logs") }),
-    logLevel: here.LOG_LEVEL,
+    logLevel: rules.log_level ?? here.LOG_LEVEL,
+    drainGraceMs: here.DRAIN_GRACE * 1000,
+    takesOver: here.TAKE_OVER,
     rateLimits: here.RATE_LIMITS,
     ...(here.CONNECTIONS_PER_USER !== undefined && { connectionsPerUser: here.CONNECTIONS_PER_USER }),
     trustedProxies: Object.freeze(here.TRUSTED_PROXIES),
@@ -753,6 +791,12 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ) as Policy,
   })
 }
+
+/** Keys of the settings of which the two do not say the same. */
+export const changedSettings = (before: Pick<Config, "policy">, after: Pick<Config, "policy">): string[] =>
+  Object.keys(policy).filter(
+    key => !isDeepStrictEqual(before.policy[key as keyof Policy], after.policy[key as keyof Policy]),
+  )
 
 /** A collector's address alone means its usual path. */
 function collectorOf(text: string): string {

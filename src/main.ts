@@ -55,6 +55,7 @@ async function lead(): Promise<never> {
     config,
     topology: clusterConfig,
     log,
+    readConfig: () => readConfig(process.env),
     metrics: createMetrics({ loopEveryMs: quietLoopMs }),
     // Password hashes take as many threads as there are cores; files and names must not wait behind them.
     environment: {
@@ -98,15 +99,18 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
   const place = process.argv.slice(2).join("-")
   let log: Log | undefined
   let running:
-    | { noteDeath(id: string): void; drain(replaced: boolean): Promise<void>; stop(): Promise<void> }
+    | { noteDeath(id: string): void; leave?(): void; drain(replaced: boolean): Promise<void>; stop(): Promise<void> }
     | undefined
   /** Deaths that were told before there was anybody here to hear of them. */
   const deaths: string[] = []
   let counted: ReturnType<typeof answerMetrics> | undefined
   let finishTraces: (() => Promise<void>) | undefined
   let ending = false
+  let leaving = false
+  let graceMs = 0
 
   async function start({ self, predecessor, config, port, ...places }: StartOrder): Promise<void> {
+    graceMs = config.drainGraceMs
     log = createLog({ level: config.logLevel, process: self.role, worker: place }, destination(config, place))
     endOnBugs(log, exitCodes.failed)
     logWarnings(log)
@@ -135,6 +139,7 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
       running = await startJobWorker(options)
     }
     for (const id of deaths.splice(0)) running.noteDeath(id)
+    if (leaving) running.leave?.()
     report({ type: "ready" })
   }
 
@@ -153,6 +158,10 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
       )
   }
   const drain = (timeoutMs: number, replaced = false) => end(exitCodes.done, () => running?.drain(replaced), timeoutMs)
+  const leave = () => {
+    leaving = true
+    running?.leave?.()
+  }
   const report = (report: Report) => process.send?.(report, () => {}) // the end of the channel is its own event
 
   process.on("message", (order: Order) => {
@@ -163,16 +172,23 @@ function serve(us: NonNullable<typeof cluster.worker>): void {
       })
     else if (order.type === "death" && !running) deaths.push(order.id)
     else if (order.type === "death") running?.noteDeath(order.id)
-    else if (order.type === "end") drain(order.timeoutMs, order.replaced)
+    else if (order.type === "leave") leave()
+    else if (order.type === "log") {
+      if (log) log.level = order.level
+    } else if (order.type === "end") drain(order.timeoutMs, order.replaced)
   })
   us.on("disconnect", () => {
     // Node would exit at once. Without a primary nobody would restart us or free the port, so it ends, but kindly.
     us.exitedAfterDisconnect = true
     drain(lastMoment)
   })
-  process.on("SIGTERM", () => drain(clusterConfig.processes.drainTimeoutMs))
+  // A supervisor that signals all of a service gives the workers the same grace as the primary.
+  process.on("SIGTERM", () => {
+    leave()
+    setTimeout(() => drain(clusterConfig.processes.drainTimeoutMs), graceMs)
+  })
   // Ctrl-C reaches the whole process group, and some supervisors signal all of a service; the primary decides what it means.
-  for (const signal of ["SIGINT", "SIGHUP", "SIGUSR2"] as const) process.on(signal, () => {})
+  for (const signal of ["SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR2"] as const) process.on(signal, () => {})
   report({ type: "here" })
   // From the event loop itself: when that is stuck, nothing comes.
   systemClock.every(signOfLifeEveryMs, () => report({ type: "alive" }))

@@ -43,6 +43,8 @@ export const redisKeys = (base: string, origin = "", lineage = "") => {
     figures: (span: number) => `${prefix}figures:{figures}:${span}`,
     /** Hash: process → what it last said of itself. */
     figuresOfProcesses: `${prefix}figures:{figures}:processes`,
+    /** String: there for a while after a user has changed something. */
+    recentWrite: (user: string) => `${prefix}recent-write:{${user}}`,
     /** String: one bucket of the limiter, or the global and the own bucket of a caller. */
     bucket: (name: string) => `${prefix}bucket:${name}`,
   }

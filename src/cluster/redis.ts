@@ -3,6 +3,7 @@ import { Cluster, Redis as Server, type RedisOptions } from "ioredis"
 import type { Metrics, RedisPurpose } from "../observability/metrics.ts"
 import { writeOncePerTurn, type RoundTrips } from "./one-write-per-turn.ts"
 import { followReplication, hasBecomeCopy } from "./replication.ts"
+import { sentinelPlace, type SentinelPlace } from "../domain/core/sentinel-url.ts"
 import { backoffMs } from "../std/backoff.ts"
 
 /**
@@ -22,7 +23,8 @@ type Options = Omit<RedisOptions, "replyMapping"> & {
 /**
  * A connection for commands that are answered at once. A command fails when Redis does not answer in time or is away; none
  * is kept for later and none is sent twice: the sender knows how to repeat.
- * @param url of one Redis; several with commas, or one with `?cluster`, are nodes of a Redis Cluster
+ * @param url of one Redis; several with commas, or one with `?cluster`, are nodes of a Redis Cluster; one with
+ *   `+sentinel` names sentinels that know the master, see domain/core/sentinel-url.ts
  */
 export function openRedis(
   url: string,
@@ -30,7 +32,6 @@ export function openRedis(
   trouble: RedisTrouble,
   { trips, ...options }: Options = {},
 ): Redis {
-  const nodes = nodesOf(url)
   const common = {
     connectionName: name.replaceAll(" ", "-"),
     commandTimeout: 2_000,
@@ -40,6 +41,8 @@ export function openRedis(
     enableAutoPipelining: false,
     ...options,
   }
+  const sentinels = sentinelPlace(url)
+  const nodes = sentinels ? [] : nodesOf(url)
   if (isClusterUrl(nodes)) {
     const cluster = new MasterCluster(nodes, common)
     cluster.on("+node", (node: Server) => {
@@ -49,7 +52,8 @@ export function openRedis(
     cluster.on("node error", trouble)
     return cluster
   }
-  const redis = new Server(url, { retryStrategy, lazyConnect: true, reconnectOnError: hasBecomeCopy, ...common })
+  const server = { retryStrategy, lazyConnect: true, reconnectOnError: hasBecomeCopy, ...common }
+  const redis = sentinels ? new Server({ ...throughSentinels(sentinels), ...server }) : new Server(url, server)
   writeOncePerTurn(followReplication(redis), trips)
   redis.on("error", trouble)
   return redis
@@ -67,7 +71,27 @@ const retryStrategy = (attempt: number) => backoffMs(attempt, 50, 500)
 const nodesOf = (url: string): URL[] => url.split(",").map(node => new URL(node.trim()))
 
 const isClusterUrl = ([first, ...others]: readonly URL[]): boolean =>
-  others.length > 0 || first!.searchParams.has("cluster")
+  others.length > 0 || first?.searchParams.has("cluster") === true
+
+/** Each time a connection is made, the sentinels say where the master is; a fail-over that they report ends it. */
+function throughSentinels(place: SentinelPlace): Options {
+  const { sentinels, name, database, username, password, sentinelPassword, isEncrypted } = place
+  return {
+    sentinels: sentinels.map(one => ({ ...one })),
+    name,
+    role: "master",
+    db: database,
+    // A master that hangs does not close its connections.
+    failoverDetector: true,
+    sentinelCommandTimeout: 2_000,
+    // They are asked without end: a connection that gave up would never be made again.
+    sentinelRetryStrategy: retryStrategy,
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+    ...(sentinelPassword !== undefined && { sentinelPassword }),
+    ...(isEncrypted && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
+  }
+}
 
 /** A Redis Cluster. Redirections are followed, because what was redirected was not done; nothing else is sent again. */
 class MasterCluster extends Cluster {

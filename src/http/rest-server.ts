@@ -1,3 +1,6 @@
+import { routes } from "../contract/contract.ts"
+import type { Snowflake } from "../contract/core/fields.ts"
+import type { Route } from "../contract/core/registry.ts"
 import { isSigned } from "../domain/messages/attachments.ts"
 import type { PlacedUse } from "../domain/service/access-uses.ts"
 import { createHandlers, type HandlerNeeds } from "./routes.ts"
@@ -13,6 +16,8 @@ export interface RestServerOptions extends Omit<
   "handlers" | "access" | "operators" | "log" | "clock" | "timings"
 > {
   readonly access: Omit<AccessOptions, "gate" | "isSignedLink" | "noteSessionUse">
+  /** A user may have changed something; they are answered afterwards. */
+  readonly noteWrite?: ((user: Snowflake) => Promise<void>) | undefined
 }
 
 /** Who hears of each use of an access token. */
@@ -23,6 +28,27 @@ interface GateNeeds {
 /** What the operator area needs beside its handlers. */
 type AreaNeeds = Pick<OperatorAreaOptions, "storage"> & Policy<OperatorAreaOptions["rules"]>
 
+/** The same handlers; it is noted of every request of a user that is no mere question, however it ends. */
+function notingWrites(
+  handlers: HttpServerOptions["handlers"],
+  note: RestServerOptions["noteWrite"],
+): HttpServerOptions["handlers"] {
+  if (!note) return handlers
+  type Handle = (call: { readonly caller?: { readonly user_id: Snowflake } }) => unknown
+  const noted = Object.entries(handlers as unknown as Record<string, Handle>).map(([name, handle]) => {
+    if ((routes as Readonly<Record<string, Route>>)[name]?.method === "GET") return [name, handle]
+    const noting: Handle = async call => {
+      try {
+        return await handle(call)
+      } finally {
+        if (call.caller) await note(call.caller.user_id)
+      }
+    }
+    return [name, noting]
+  })
+  return Object.fromEntries(noted) as HttpServerOptions["handlers"]
+}
+
 /** The handlers of all resources behind the transport. */
 export function createRestServer(
   needs: HandlerNeeds & AreaNeeds & GateNeeds & SignInCountNeeds,
@@ -31,7 +57,7 @@ export function createRestServer(
   const { clock, log, service, integrations, telemetry } = needs
   return createHttpServer({
     ...options,
-    handlers: createHandlers(needs),
+    handlers: notingWrites(createHandlers(needs), options.noteWrite),
     access: {
       ...options.access,
       gate: { accessTokens: service.accessTokens, noteUse: service.noteAccessUse },

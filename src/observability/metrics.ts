@@ -513,6 +513,16 @@ function poolsMetrics(declare: Declare) {
       [0.000_5, 0.001, 0.002_5, 0.01, 0.05, 0.25],
       { most: redisPurposes.length, only: redisPurposes },
     ),
+    replicaReads: declare.counters(
+      "starling_postgres_replica_reads_total",
+      "Reads that the replica of PostgreSQL may answer, by who was asked: the replica, or the primary because the replica was behind or away or the user had just changed something",
+      "by",
+      ["replica", "primary"],
+    ),
+    replicaLag: declare.gauge(
+      "starling_postgres_replica_lag_seconds",
+      "By how much the replica of PostgreSQL may be behind; without a replica 0, while it is unknown 1e9",
+    ),
     redisErrors: declare.counterFamily<[connection: string]>(
       "starling_redis_errors_total",
       "Redis commands and connections that failed, by connection",

@@ -6,13 +6,14 @@ import { createServer, type AddressInfo } from "node:net"
 import { hostname } from "node:os"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { ClusterConfig } from "../../cluster.config.ts"
-import type { Config } from "../config.ts"
+import { changedSettings, ConfigError, type Config } from "../config.ts"
 import { aggregateCluster } from "../observability/aggregate.ts"
 import { debugCluster } from "../observability/debug.ts"
 import type { Log } from "../observability/log.ts"
 import { startMetricsServer } from "../observability/metrics-server.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import { Ending, watchRestarts, watchSignals, type Reason } from "./primary/ending.ts"
+import { connectionsOf, shortage } from "./primary/connection-budget.ts"
 import { watchDisk } from "./primary/disk-watch.ts"
 import { LogKeeper } from "./primary/log-keeper.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
@@ -21,16 +22,19 @@ import { Processes, type Role } from "./primary/processes.ts"
 import { makeSocketFolder } from "../cluster/unix-sockets.ts"
 import { complain, say } from "./primary/say.ts"
 import { sentenceOf } from "./primary/sentences.ts"
+import { endFormer, noteServing, servingFrom, type Serving } from "./primary/take-over.ts"
 import { secretKeyOf } from "./primary/secret-key.ts"
 import { checkRedis, connectRedis, retryWhileStarting, hostsOf, startServices } from "./primary/services.ts"
 import { migrate } from "../storage/core/migrate.ts"
-import { openStorage } from "../storage/storage.ts"
+import { openStorage, type Storage } from "../storage/storage.ts"
 
 export interface PrimaryOptions {
   config: Config
   topology: ClusterConfig
   log: Log
   metrics: Metrics
+  /** Reads the configuration anew; throws a ConfigError. */
+  readConfig: () => Config
   /** For the processes, on top of the primary's own environment. */
   environment: Record<string, string>
 }
@@ -46,12 +50,22 @@ export async function runPrimary(options: PrimaryOptions): Promise<Reason> {
   const { log } = options
   const ending = new Ending()
   const stops: (() => Promise<unknown>)[] = []
-  const unwatch = watchSignals(ending)
+  let running: Running | undefined
+  const unwatch = watchSignals(ending, {
+    graceMs: options.config.drainGraceMs,
+    leave() {
+      running?.leave()
+      return running !== undefined
+    },
+    reload: () => (running ? running.reload() : say("the configuration is read again once the start is over")),
+  })
   // Before the first process is there, too: nobody would expect this signal to end the program.
-  let restart = (): Promise<void> => Promise.reject(new Error("the start is not over yet"))
-  const unwatchRestarts = watchRestarts(() => restart(), log)
+  const unwatchRestarts = watchRestarts(async () => {
+    if (!running) throw new Error("the start is not over yet")
+    await running.restart()
+  }, log)
   try {
-    restart = await start(options, ending, stops)
+    running = await start(options, ending, stops)
   } catch (error) {
     if (ending.reason === undefined) {
       complain(log, "the start has failed", sentenceOf(error as Error))
@@ -70,22 +84,20 @@ export async function runPrimary(options: PrimaryOptions): Promise<Reason> {
   return reason
 }
 
-/**
- * What is to be undone is put on `stops` as soon as it stands.
- * @returns the rolling restart
- */
-async function start(
-  options: PrimaryOptions,
-  ending: Ending,
-  stops: (() => Promise<unknown>)[],
-): Promise<() => Promise<void>> {
-  const { topology, log, metrics } = options
-  const port = await claimPort(options.config, ending)
-  const { logFolder } = options.config
-  if (logFolder !== undefined) {
-    const keeper = new LogKeeper({ ...topology.logs, folder: logFolder, clock, log })
-    stops.push(() => keeper.stop())
-  }
+/** What can be asked of processes that have started. */
+interface Running {
+  /** The rolling restart, with the configuration as it is read now. */
+  restart(): Promise<void>
+  /** Reads the configuration, and changes what can be changed while they run. */
+  reload(): void
+  leave(): void
+}
+
+/** What is to be undone is put on `stops` as soon as it stands. */
+async function start(options: PrimaryOptions, ending: Ending, stops: (() => Promise<unknown>)[]): Promise<Running> {
+  const { topology, log } = options
+  const former = options.config.takesOver ? await formerOf(options.config) : undefined
+  const port = former?.port ?? (await claimPort(options.config, ending))
   // On another machine nobody reaches that name; on this one it is the name of the machine.
   if (!options.config.hasPublicUrl && !/^(127\.|::1$|localhost$)/.test(options.config.host))
     log.warn(
@@ -93,26 +105,17 @@ async function start(
       "PUBLIC_URL is not set: links in mail and of webhooks name this machine only",
     )
   // With PORT=0 the address is known only now.
-  const config: Config =
-    options.config.port === port
-      ? options.config
-      : {
-          ...options.config,
-          port,
-          publicUrl: options.config.publicUrl.replace(/^http:\/\/localhost:0$/, `http://localhost:${port}`),
-        }
+  const withPort = (config: Config): Config =>
+    config.port === port
+      ? config
+      : { ...config, port, publicUrl: config.publicUrl.replace(/^http:\/\/localhost:0$/, `http://localhost:${port}`) }
+  const config = withPort(options.config)
 
-  const disk = watchDisk(config.dataDir, metrics.host, clock)
-  stops.push(async () => disk.stop())
-  const aggregate = aggregateCluster(metrics.registry, cluster)
-  const scraped = await startMetricsServer({
-    host: config.metricsHost,
-    port: config.metricsPort,
-    render: () => aggregate.render(),
-    debug: debugCluster(cluster),
-    log,
-  })
-  stops.push(() => scraped.close())
+  // Before the first process is there, which says at its start what it counts.
+  const aggregate = aggregateCluster(options.metrics.registry, cluster)
+  const debug = debugCluster(cluster)
+  const alone = () => startWhatIsOnce({ ...options, config }, { render: () => aggregate.render(), debug }, stops)
+  const metricsPort = former ? config.metricsPort : await alone()
 
   const [databaseUrl, givenRedis] = await startServices(options, ending, stops)
   ending.check()
@@ -127,7 +130,7 @@ async function start(
   stops.push(() => storage.close())
 
   const secretKey = await secretKeyOf(config, storage)
-  const host = hostIdentity(config)
+  const host = hostIdentity(config, former)
   const deadWorkers = new DeadWorkers(storage, redis, log)
   await deadWorkers.declareFormerDead(host, topology.membership.renewEveryMs)
 
@@ -145,15 +148,64 @@ async function start(
     ending,
   })
   stops.push(() => processes.end())
+  await warnOfShortage(host, processes, options, storage)
   say("starting the processes")
   await processes.start()
   ending.check()
-  welcome(config, scraped.port, processes.count)
-  return async () => {
-    // The new processes run what lies in dist/ by now, which may expect a newer database.
-    await migrate(databaseUrl)
-    await processes.replaceAll()
+  const serving = { address: config.host, port, host }
+  if (!former) stops.push(await noteServing(config.dataDir, serving))
+  welcome(config, metricsPort, processes.count)
+  if (former) succeed(former, serving, { ...options, config }, { alone, stops })
+  let settings = config
+  return {
+    async restart() {
+      const fresh = withPort(options.readConfig())
+      // The new processes run what lies in dist/ by now, which may expect a newer database.
+      await migrate(databaseUrl)
+      setLogLevel(fresh, log, processes)
+      await processes.replaceAll(fresh)
+      settings = fresh
+    },
+    reload: () => reload(() => withPort(options.readConfig()), settings, log, processes),
+    leave: () => processes.leave(),
   }
+}
+
+function setLogLevel({ logLevel }: Config, log: Log, processes: Processes): void {
+  log.level = logLevel
+  processes.setLogLevel(logLevel)
+}
+
+/** `before`: what the processes were started with. A file that is wrong changes nothing. */
+function reload(read: () => Config, before: Config, log: Log, processes: Processes): void {
+  try {
+    const fresh = read()
+    setLogLevel(fresh, log, processes)
+    const waiting = changedSettings(before, fresh).filter(key => key !== "log_level")
+    log.info({ log_level: fresh.logLevel, at_next_restart: waiting }, "configuration read again")
+    const rest =
+      waiting.length === 0
+        ? "nothing else has changed"
+        : `with the next rolling restart (kill -USR2 ${process.pid}) also ${waiting.join(", ")}`
+    say(`the configuration was read again: log level ${fresh.logLevel}; ${rest}`)
+  } catch (error) {
+    const problems = error instanceof ConfigError ? error.problems : [(error as Error).message]
+    complain(log, "configuration not read again; everything stays as it is", problems.join("; "))
+  }
+}
+
+/** Before clients find out, under load. */
+async function warnOfShortage(
+  host: string,
+  { count }: Processes,
+  { topology, log }: PrimaryOptions,
+  { connections }: Storage,
+): Promise<void> {
+  const capacity = await connections.capacity(host)
+  const lack = shortage(count, topology.storage, capacity)
+  if (lack === undefined) return
+  say(`warning: ${lack}`)
+  log.warn({ ...capacity, ...connectionsOf(count, topology.storage) }, "PostgreSQL may refuse connections")
 }
 
 /** Without it the workers of this host talk through Redis, as hosts do. */
@@ -190,9 +242,67 @@ async function claimPort({ host, port }: Config, ending: Ending): Promise<number
   }
 }
 
-/** Who this host is for the others; the same after a restart, so that it is given its shards again. */
-const hostIdentity = ({ host, port }: Config): string =>
-  createHash("sha256").update(`${hostname()} ${host} ${port}`).digest("hex").slice(0, 10)
+/**
+ * Who this host is for the others; the same after a restart, so that it is given its shards again. A program that takes the
+ * place of another serves beside it for a while, so it is another host.
+ */
+function hostIdentity({ host, port }: Config, former: Serving | undefined): string {
+  const named = (addition: string) =>
+    createHash("sha256").update(`${hostname()} ${host} ${port}${addition}`).digest("hex").slice(0, 10)
+  return former?.host === named("") ? named(" next") : named("")
+}
+
+/** Throws when it cannot be taken over from. */
+async function formerOf({ dataDir, databaseUrl, redisUrl, host, port }: Config): Promise<Serving | undefined> {
+  const former = await servingFrom(dataDir)
+  if (!former) return undefined
+  if (databaseUrl === undefined || redisUrl === undefined)
+    throw new Error(
+      "TAKE_OVER needs DATABASE_URL and REDIS_URL: embedded services end with the program that started them",
+    )
+  if (former.address !== host || former.port !== port)
+    throw new Error(
+      `TAKE_OVER: the program that serves from ${dataDir} (pid ${former.pid}) has HOST ${former.address} and PORT ${former.port}, not ${host} and ${port}`,
+    )
+  say(`taking the place of the program that serves (pid ${former.pid})`)
+  return former
+}
+
+/** What only one program of a host can have. @returns the port of /metrics */
+async function startWhatIsOnce(
+  { config, topology, log, metrics }: PrimaryOptions,
+  shown: Pick<Parameters<typeof startMetricsServer>[0], "render" | "debug">,
+  stops: (() => Promise<unknown>)[],
+): Promise<number> {
+  const { logFolder } = config
+  if (logFolder !== undefined) {
+    const keeper = new LogKeeper({ ...topology.logs, folder: logFolder, clock, log })
+    stops.push(() => keeper.stop())
+  }
+  const disk = watchDisk(config.dataDir, metrics.host, clock)
+  stops.push(async () => disk.stop())
+  const scraped = await startMetricsServer({ host: config.metricsHost, port: config.metricsPort, ...shown, log })
+  stops.push(() => scraped.close())
+  return scraped.port
+}
+
+/** Everything serves: the former program ends, and this one has alone what there can be only once. */
+function succeed(
+  former: Serving,
+  serving: Omit<Serving, "pid" | "birth">,
+  { config, log }: PrimaryOptions,
+  { alone, stops }: { alone: () => Promise<number>; stops: (() => Promise<unknown>)[] },
+): void {
+  const take = async () => {
+    await endFormer(former)
+    stops.push(await noteServing(config.dataDir, serving))
+    await alone()
+    say(`the program of before (pid ${former.pid}) has ended`)
+  }
+  take().catch((error: unknown) => {
+    complain(log, "the former program was not replaced entirely", (error as Error).message)
+  })
+}
 
 /** The last lines of a start: where to go. */
 function welcome(config: Config, metricsPort: number, count: Record<Role, number>): void {

@@ -3,7 +3,9 @@ import { LineageNotes } from "../cluster/lineage-notes.ts"
 import { openJobQueue } from "../cluster/job-queue.ts"
 import { redisKeys } from "../cluster/keys.ts"
 import type { Member } from "../cluster/members.ts"
+import { RecentWrites } from "../cluster/recent-writes.ts"
 import { openRedis, tripsOf } from "../cluster/redis.ts"
+import { Replica } from "../storage/replica.ts"
 import { homeReplicationId } from "../cluster/replication.ts"
 import { KeptSessions } from "../cluster/kept-sessions.ts"
 import { SessionDrops } from "../cluster/session-drops.ts"
@@ -44,6 +46,20 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
   const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now(), {
     onLeftOut: () => metrics.automod.unclassified.overloaded.inc(),
   })
+  const recentWrites = new RecentWrites(admission, keys, topology.replica.maxLagMs, () => clock.monotonic())
+  const replica =
+    config.replicaUrl === undefined
+      ? undefined
+      : new Replica({
+          ...topology.replica,
+          pool: { ...topology.storage, url: config.replicaUrl, name: self.id },
+          primary: storage,
+          mayLag: async user => !(await recentWrites.has(user)),
+          count: by => metrics.pools.replicaReads[by].inc(),
+          clock,
+          log,
+        })
+  metrics.pools.replicaLag.from(() => (replica ? Math.min(replica.lagMs / 1000, 1e9) : 0))
   const secrets = createSecrets(options.secretKey)
   const blobs = openBlobs(config.files, { log, metrics })
   return {
@@ -55,6 +71,8 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
     jobs,
     blobs,
     secrets,
+    replica,
+    noteWrite: replica && ((user: string) => recentWrites.note(user)),
     signedPath: (file: string, now: number) =>
       signedAttachmentPath(file, now, text => secrets.digest(text, "attachments")),
     /** Once nothing uses them any more. */
@@ -62,6 +80,7 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
       await jobs.close().catch(() => {})
       blobs.close()
       for (const connection of redis) connection.disconnect()
+      await replica?.close().catch(() => {})
       await storage.close().catch(() => {})
     },
   }

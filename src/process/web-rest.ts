@@ -33,7 +33,9 @@ import { operatorPages } from "../web/operator-pages.ts"
 import { personPages } from "../web/person-pages.ts"
 import { Timings } from "../http/service/timings.ts"
 import { routes } from "../contract/contract.ts"
+import { msOf } from "../domain/core/snowflake.ts"
 import { openLogFiles } from "../storage/core/log-files.ts"
+import type { OldReads } from "../views/sources.ts"
 import type { WebConnections } from "./web-connections.ts"
 import type { WebParts } from "./web-gateway.ts"
 import type { WebWorkerOptions } from "./web-worker-options.ts"
@@ -62,7 +64,8 @@ export function openRest(
     metrics,
   })
   const classifiers = classifiersOf(options, connections)
-  const readiness = healthOf(parts, host, log)
+  let leaving = false
+  const readiness = healthOf(parts, host, log, () => leaving)
   const server = createRestServer(
     {
       ask: cluster.ask,
@@ -122,6 +125,7 @@ export function openRest(
         linkTo: file => signedPath(file, clock.now()),
         delivered: new DeliveryCounts({ storage, clock }),
         searchReach: topology.search,
+        oldReads: oldReadsOf(options, connections),
       },
       figures: figuresOf(options, parts),
       clock: () => clock.now(),
@@ -143,11 +147,13 @@ export function openRest(
       limits: config.rateLimits ? topology.http : { ...topology.http, pages: { requestsPerMinute: Infinity } },
       corsAllowedOrigins: policy.cors_allowed_origins,
       metrics,
+      noteWrite: connections.noteWrite,
     },
   )
   return {
     server,
     watchReadiness: readiness.watch,
+    leave: () => void (leaving = true),
     async stopDeferred() {
       deferred.stop()
       classifiers.asking.close()
@@ -155,6 +161,13 @@ export function openRest(
     },
   }
 }
+
+/** What may be read from the replica of PostgreSQL, if there is one. */
+const oldReadsOf = ({ topology }: WebWorkerOptions, { replica }: WebConnections): OldReads | undefined =>
+  replica && {
+    for: user => replica.readsFor(user),
+    isOld: id => msOf(id) < clock.now() - topology.replica.oldMs,
+  }
 
 /** What operators are told of the whole service. */
 function figuresOf(
@@ -240,9 +253,13 @@ function healthOf(
   { connections, cluster }: WebParts,
   host: Pick<ShardHost, "checkPublication" | "checkOwners">,
   log: Log,
+  isLeaving: () => boolean,
 ): { readonly health: Health; watch(): Timer } {
   const lines = new ReadinessLog(log)
   const deciding = {
+    ending: () => {
+      if (isLeaving()) throw new Error("this host is about to end")
+    },
     postgres: () => connections.storage.placement.ping(),
     redis: () => connections.admission.ping().then(() => {}),
     membership: () => cluster.check(),

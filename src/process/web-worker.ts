@@ -30,6 +30,8 @@ export interface WebWorker {
   readonly node: Cluster & ShardHost & { readonly presences: PresenceLookup }
   readonly gateway: Gateway
   noteDeath(id: string): void
+  /** Serves as before, and says that it is not ready. */
+  leave(): void
   /**
    * Sends its sessions elsewhere, hands over its shards, then ends.
    * @param replaced another serves on the same port: wait until clients that keep their connections have noticed
@@ -51,19 +53,19 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const accepted = countAccepted(app, options)
   const gateway = openGateway(app, options, parts)
   const { host, texts } = hostShards(options, parts, gateway)
-  const { server: rest, watchReadiness, stopDeferred } = openRest(options, parts, gateway, { host, texts })
-  rest.register(app)
+  const rest = openRest(options, parts, gateway, { host, texts })
+  rest.server.register(app)
 
   await host.start()
   const watching = watchSearchIndex(options, connections)
   const noting = noteFigures(options, parts)
   gateway.begin(cluster.streams.position)
   const listener = await listen(app, options.listen)
-  const readiness = watchReadiness()
+  const readiness = rest.watchReadiness()
 
   const closeAll = async () => {
     noting.stop()
-    await stopDeferred()
+    await rest.stopDeferred()
     service.stop()
     requests.stop()
     await host.stop()
@@ -78,18 +80,19 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     node: { ...cluster, ...host, presences: parts.presences },
     gateway,
     noteDeath: id => cluster.membership.noteDeath(id),
+    leave: rest.leave,
     async drain(replaced = false) {
       // Closing the socket resets what waits to be accepted: it is done right after a turn that has accepted everything.
       await new Promise(resolve => setImmediate(resolve))
       listener.close()
       readiness.stop()
       requests.stop()
-      rest.beginDrain()
+      rest.server.beginDrain()
       const lastAt = clock.monotonic() + (replaced ? idleConnectionMs : 0)
       await gateway.drain()
       await host.leave().catch((error: unknown) => log.warn({ err: error }, "hand-over incomplete"))
       while (accepted() > gateway.upgrades && clock.monotonic() < lastAt) await clock.sleep(20)
-      await rest.close()
+      await rest.server.close()
       gateway.stop()
       app.close()
       await closeAll()

@@ -202,11 +202,11 @@ class Copies {
       if (!columns || leftOutTables.has(table))
         throw new BackupProblem(`it has rows of ${table}, which it does not name`)
       const copy = this.#sql.unsafe(`COPY "${table}" (${columnsOf(columns)}) FROM STDIN`)
-      this.#current = { table, sink: (await copy.writable()) as Writable }
+      this.#current = { table, sink: await copy.writable() }
       // Told when it is written to.
       this.#current.sink.on("error", () => {})
     }
-    const { sink } = this.#current!
+    const { sink } = this.#current
     const into = new Writable({ write: (piece: Buffer, _, done) => void sink.write(piece, done) })
     await pipeline(Readable.from(copied(entry)), createGunzip(), into)
   }

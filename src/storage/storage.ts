@@ -7,6 +7,7 @@ import { avatarsStorage } from "./accounts/avatars.ts"
 import { automodStorage } from "./communities/automod.ts"
 import { automodSettingsStorage } from "./service/automod-settings.ts"
 import { bansStorage } from "./communities/bans.ts"
+import { connectionCapacityStorage } from "./core/connection-capacity.ts"
 import { botsStorage } from "./accounts/bots.ts"
 import { channelsStorage } from "./communities/channels.ts"
 import type { Metrics } from "../observability/metrics.ts"
@@ -65,6 +66,7 @@ import { userDirectoryStorage } from "./operators/user-directory.ts"
 import { userNotesStorage } from "./accounts/user-notes.ts"
 import { usersStorage } from "./accounts/users.ts"
 import { voiceStorage } from "./voice/voice.ts"
+import { walStorage } from "./core/wal.ts"
 import { webhooksStorage } from "./messages/webhooks.ts"
 
 export type StorageOptions = Omit<PoolOptions, "connections" | "onLoss"> & {
@@ -81,7 +83,7 @@ export function connectionsOf(readConnections: number, role: "web" | "job" | "pr
 
 /** Statements of searches at once, and the milliseconds that one may take. */
 export const searchConnections = 2
-const searchTimeoutMs = 1_500
+export const searchTimeoutMs = 1_500
 /** PostgreSQL ends them first: nothing goes on for nobody. */
 const slack = 250
 /** The most that one step of the search index takes, and holds shards of it. */
@@ -168,6 +170,8 @@ export function openStorage(options: StorageOptions) {
     placement: asked("placement", placementStorage(sql, listUnread)),
     lineage: asked("lineage", lineageStorage(sql)),
     migrations: asked("migrations", migrationsStorage(sql)),
+    connections: asked("connections", connectionCapacityStorage(sql)),
+    wal: asked("wal", walStorage(sql)),
     tells: asked("tells", tellsStorage(sql)),
     voice: asked("voice", voiceStorage(sql)),
     webhooks: asked("webhooks", webhooksStorage(sql)),

@@ -83,10 +83,10 @@ export class History {
    * is there. The others go on reading, so their home is asked once, when the page is there.
    */
   async #other(reader: Snowflake, channel: Snowflake, place: PagePlace): Promise<SeenPage> {
-    const { ask, storage } = this.#sources
+    const { ask } = this.#sources
     const key = `${reader} ${channel}`
     if (!this.#letIn.has(key)) await ask(channelActor, channel, { type: "requireRead", user: reader })
-    const { messages, isCut } = await storage.messages.page(channel, place)
+    const { messages, isCut } = await (await this.#pageOf(reader, place))(channel, place)
     const page = { messages, isCut, about: aboutOf(messages), around: place.around }
     try {
       const seen = await this.#seen(reader, channel, page)
@@ -96,6 +96,14 @@ export class History {
       this.#letIn.delete(key)
       throw error
     }
+  }
+
+  /** Of messages that are all old a copy may be asked. */
+  async #pageOf(reader: Snowflake, { before, around }: PagePlace): Promise<ViewSources["storage"]["messages"]["page"]> {
+    const { storage, oldReads } = this.#sources
+    const isOld = around === undefined && before !== undefined && oldReads?.isOld(before) === true
+    const reads = isOld ? await oldReads.for(reader) : undefined
+    return reads?.page ?? storage.messages.page
   }
 
   /**

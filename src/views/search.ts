@@ -77,8 +77,8 @@ export class Searches {
     const { storage, views } = this.#sources
     await this.#homeOfReadable(user, channel)
     const query = { channel, pattern: foldedText(content), below: page.below ?? highestId, limit: page.limit }
-    const { ids, edge } = await this.#timely(user, (_index, isLate) =>
-      findTexts(storage.search, views.searchReach.texts, query, isLate),
+    const { ids, edge } = await this.#timely(user, (index, isLate) =>
+      findTexts(index, views.searchReach.texts, query, isLate),
     )
     const { messages, isCut } = await storage.messages.newestWithin(channel, ids)
     // What was edited or deleted since it was indexed is looked at as it is.
@@ -183,7 +183,8 @@ export class Searches {
     const due = performance.now() + views.searchReach.turns.withinMs
     const isLate = () => performance.now() >= due
     // Nothing is asked of the database any more once nobody waits for the answer.
-    const index = around(storage.search, async ask => {
+    const reads = await views.oldReads?.for(user)
+    const index = around(reads?.search ?? storage.search, async ask => {
       if (isLate()) throw unavailable("search", retryAfterSeconds.tooLong)
       return ask()
     })

@@ -116,7 +116,7 @@ test(
   async () => {
     const [database, redis, dataDir, kept] = await Promise.all([ownPostgres(), ownRedis(), folder(), folder()])
     onTestFinished(async () => {
-      await Promise.all([database.stop(), redis.stop()])
+      await Promise.all([database.close(), redis.close()])
     })
     const services = { DATABASE_URL: database.url, REDIS_URL: redis.url, SECRET_KEY: "" }
     const port = String(await freePort())
@@ -168,7 +168,7 @@ test(
     const damaged = join(kept, "damaged.tar")
     const bytes = await readFile(archive)
     const file = await open(damaged, "w")
-    const at = bytes.indexOf("files/users") + 1_000
+    const at = bytes.indexOf("files/users") + 512
     bytes[at]! ^= 1
     await file.writeFile(bytes)
     await file.close()
@@ -207,8 +207,9 @@ test(
     const { id: next } = await ada.on(after).createMessage({ channel_id, content: "again", nonce: "again" })
     expect(BigInt(next)).toBeGreaterThan(BigInt(rows.at(-1)!.id))
 
-    for (const [name, hash] of await filesBelow(join(fresh, "files"))) expect(files.get(name), name).toBe(hash)
-    expect((await filesBelow(join(fresh, "files"))).size).toBe(files.size)
+    const restored = await filesBelow(join(fresh, "files"))
+    // What was on its way to become a picture is nothing that is kept.
+    for (const [name, hash] of files) if (!name.startsWith("incoming/")) expect(restored.get(name), name).toBe(hash)
     const large = await fetch(new URL(attachments[1]!.url, after.url), {
       headers: { authorization: `Bearer ${ada.token}` },
     })

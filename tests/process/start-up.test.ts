@@ -175,7 +175,7 @@ test("URLs that are swapped: by their words, and by what listens there", options
   const { code, said } = await start({ DATABASE_URL: redis.url, REDIS_URL: database.url })
   expect(code).toBe(2)
   expect(said).toMatch(/DATABASE_URL: expected a postgres:\/\/ URL\n/)
-  expect(said).toMatch(/REDIS_URL: expected a redis:\/\/ or rediss:\/\/ URL\n/)
+  expect(said).toMatch(/REDIS_URL: expected a redis:\/\/ or rediss:\/\/ URL, or redis\+sentinel:\S+\n/)
   const portOf = (url: string) => new URL(url).port
   await expectRefusal(/PostgreSQL at \S+ is not PostgreSQL: Redis listens there; are the URLs swapped\?/, {
     DATABASE_URL: Object.assign(new URL(database.url), { port: portOf(redis.url) }).href,

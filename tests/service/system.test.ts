@@ -31,6 +31,7 @@ test("health, life, readiness, version and state are told to everybody", async (
   expect(await anybody.getReady()).toEqual({
     status: "ready",
     checks: {
+      ending: "ok",
       postgres: "ok",
       redis: "ok",
       membership: "ok",

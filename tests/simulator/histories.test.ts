@@ -192,6 +192,7 @@ test("the simulator runs the program's own actors, lanes, cluster and gateway, a
     "picture-requests",
     "unix-sockets",
     "figures",
+    "recent-writes",
   ].map(name => `src/cluster/${name}.ts`)
   // The simulated database keeps what it has committed.
   outside.push("src/cluster/lineage-notes.ts")

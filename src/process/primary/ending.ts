@@ -9,6 +9,8 @@ export type Reason = "told" | "failed" | "stranded"
 export class Ending {
   readonly reached: Promise<Reason>
   reason: Reason | undefined
+  /** Another program serves on the port by now. */
+  isReplaced = false
   #resolve!: (reason: Reason) => void
 
   constructor() {
@@ -26,11 +28,34 @@ export class Ending {
   }
 }
 
-/** The first signal ends everything in good order, the second at once. */
-export function watchSignals(ending: Ending): () => void {
+export interface SignalHandlers {
+  /** From SIGTERM to the end. */
+  readonly graceMs: number
+  /** The processes serve as before, and say that they are not ready. @returns false when none is there yet */
+  leave(): boolean
+  /** Reads the configuration again. */
+  reload(): void
+}
+
+/**
+ * The first signal ends everything in good order, the second at once; while a SIGTERM is given its
+ * grace, the next one ends that. SIGHUP reads the configuration again, except from a terminal that
+ * is closed: nobody is there then to end the program. SIGQUIT is what a program says that has taken
+ * the place of this one.
+ */
+export function watchSignals(ending: Ending, { graceMs, leave, reload }: SignalHandlers): () => void {
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const
-  const onSignal = () => {
+  const isOnTerminal = process.stdin.isTTY || process.stdout.isTTY
+  let grace: NodeJS.Timeout | undefined
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (signal === "SIGHUP" && !isOnTerminal) return ending.reason === undefined ? reload() : undefined
     if (ending.reason === undefined) {
+      if (signal === "SIGTERM" && graceMs > 0 && grace === undefined && leave()) {
+        say(`not ready from now on, ending in ${graceMs / 1000} s; once more to end now`)
+        grace = setTimeout(() => ending.reach("told"), graceMs)
+        return
+      }
+      clearTimeout(grace)
       say("ending; once more to end at once")
       return ending.reach("told")
     }
@@ -38,8 +63,17 @@ export function watchSignals(ending: Ending): () => void {
     // Embedded services notice that we are gone and end by themselves.
     process.exit(1)
   }
+  const onReplaced = () => {
+    if (ending.reason !== undefined) return
+    say("another program serves in the place of this one; ending")
+    ending.isReplaced = true
+    ending.reach("told")
+  }
   for (const signal of signals) process.on(signal, onSignal)
+  process.on("SIGQUIT", onReplaced)
   return () => {
+    clearTimeout(grace)
+    process.off("SIGQUIT", onReplaced)
     for (const signal of signals) process.off(signal, onSignal)
   }
 }

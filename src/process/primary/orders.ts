@@ -18,7 +18,13 @@ export interface StartOrder {
   port: number
 }
 /** What the primary says to a process. */
-export type Order = StartOrder | { type: "death"; id: string } | { type: "end"; timeoutMs: number; replaced: boolean }
+export type Order =
+  | StartOrder
+  | { type: "death"; id: string }
+  /** It is going to end: nobody new is to come, everything is still served. */
+  | { type: "leave" }
+  | { type: "log"; level: Config["logLevel"] }
+  | { type: "end"; timeoutMs: number; replaced: boolean }
 /** What a process says to the primary. Before "here" it does not listen yet. */
 export type Report = { type: "here" } | { type: "ready" } | { type: "alive" }
 

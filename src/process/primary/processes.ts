@@ -73,6 +73,8 @@ export class Processes {
   readonly #places: Place[]
   readonly count: Record<Role, number>
   #ending = false
+  #leaving = false
+  #config: Config
   #everReady = false
   #watch: NodeJS.Timeout | undefined
   #watchedAt = 0
@@ -81,6 +83,7 @@ export class Processes {
   constructor(options: ProcessesOptions) {
     this.#options = options
     const { config, topology } = options
+    this.#config = config
     this.count = {
       web: webWorkersOf(config, topology),
       job: topology.processes.job,
@@ -115,11 +118,29 @@ export class Processes {
    * The rolling restart: in one place after another a new process is started and takes part before the old one hands over
    * to it and ends. When a new one does not get ready, it is given up and all others stay as they are.
    */
-  async replaceAll(): Promise<void> {
-    for (const place of this.#places) {
+  async replaceAll(config: Config): Promise<void> {
+    const former = this.#config
+    this.#config = config
+    for (const [replaced, place] of this.#places.entries()) {
       if (this.#ending) return
-      await this.#replace(place)
+      await this.#replace(place).catch((error: unknown) => {
+        // No process has it: one that ends from now on is replaced by one like the others.
+        if (replaced === 0) this.#config = former
+        throw error
+      })
     }
+  }
+
+  /** What is written to the log from now on, by those that come as well. */
+  setLogLevel(logLevel: Config["logLevel"]): void {
+    this.#config = { ...this.#config, logLevel }
+    this.#tellAll({ type: "log", level: logLevel })
+  }
+
+  /** Those that come meanwhile, too. */
+  leave(): void {
+    this.#leaving = true
+    this.#tellAll({ type: "leave" })
   }
 
   async #replace(place: Place): Promise<void> {
@@ -140,13 +161,14 @@ export class Processes {
    * them many times. Jobs go on until nobody asks for them.
    */
   async end(): Promise<void> {
+    const { isReplaced } = this.#options.ending
     this.#ending = true
     clearInterval(this.#watch)
     for (const role of ["web", "job"] as const)
       await Promise.all(
         this.#places
           .filter(place => place.role === role)
-          .flatMap(place => [...place.processes].map(each => this.#end(each, place, false))),
+          .flatMap(place => [...place.processes].map(each => this.#end(each, place, isReplaced))),
       )
   }
 
@@ -183,10 +205,12 @@ export class Processes {
       process.silent = 0
       if (report.type === "here") {
         process.listens = true
-        const { config, databaseUrl, redisUrl, secretKey, listen } = this.#options
+        const { databaseUrl, redisUrl, secretKey, listen } = this.#options
+        const config = this.#config
         const self: Member = { id, role: place.role, host, slot: place.slot }
         const services = { databaseUrl, redisUrl, redisPrefix, secretKey }
         this.#tell(process, { type: "start", self, predecessor, config, ...services, ...listen })
+        if (this.#leaving) this.#tell(process, { type: "leave" })
       } else if (report.type === "ready") {
         process.readyAt = performance.now()
         log.info({ of: place.name, member: id, of_pid: worker.process.pid }, "process ready")
@@ -211,7 +235,7 @@ export class Processes {
     if (!this.#ending && !staying(place)) this.#fillAgain(place, { id, how, lived })
     else log[levelOf(how)]({ of: place.name, member: id, how }, "process ended")
     if (ending.reason === "stranded" || !(await deadWorkers.declareDead(id))) return
-    for (const { processes } of this.#places) for (const other of processes) this.#tell(other, { type: "death", id })
+    this.#tellAll({ type: "death", id })
   }
 
   /** `lived`: for how many milliseconds it was ready, if it ever was. */
@@ -263,6 +287,10 @@ export class Processes {
     else worker.process.kill("SIGKILL") // it has not begun
     await process.gone
     clearTimeout(late)
+  }
+
+  #tellAll(order: Order): void {
+    for (const { processes } of this.#places) for (const process of processes) this.#tell(process, order)
   }
 
   #tell({ worker, listens }: Process, order: Order): void {

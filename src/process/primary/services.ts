@@ -3,7 +3,11 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { startEmbeddedRedis } from "../../cluster/embedded.ts"
 import { openRedis, trueUrl, type Redis } from "../../cluster/redis.ts"
 import { mastersOf } from "../../cluster/replication.ts"
-import type { Config } from "../../config.ts"
+import { isSentinelUrl, sentinelPlace } from "../../domain/core/sentinel-url.ts"
+import { within } from "../../std/deadline.ts"
+import type { ClusterConfig } from "../../../cluster.config.ts"
+import { webWorkersOf, type Config } from "../../config.ts"
+import { connectionsOf } from "./connection-budget.ts"
 import type { Log } from "../../observability/log.ts"
 import { startEmbeddedPostgres } from "../../storage/core/embedded.ts"
 import type { Ending } from "./ending.ts"
@@ -12,14 +16,20 @@ import { complain, say } from "./say.ts"
 
 /** Milliseconds that a service which starts at the same time is given. */
 const serviceTimeoutMs = 30_000
+/** Of the embedded PostgreSQL: what it takes anyway, and what is left for operators. */
+const embeddedConnections = 200
+const connectionsOfOthers = 20
+const connectTimeoutMs = 5_000
 
 /** The services that have no URL are started here; what is to be undone is put on `stops` as soon as it stands. */
 export async function startServices(
-  { config, log }: { config: Config; log: Log },
+  { config, topology, log }: { config: Config; topology: ClusterConfig; log: Log },
   ending: Ending,
   stops: (() => Promise<unknown>)[],
 ): Promise<[databaseUrl: string, redisUrl: string]> {
   const { dataDir } = config
+  const count = { web: webWorkersOf(config, topology), job: topology.processes.job }
+  const connections = connectionsOf(count, topology.storage).all + connectionsOfOthers
   const embed = async (
     name: string,
     url: string | undefined,
@@ -41,7 +51,13 @@ export async function startServices(
   }
   // Both to their end even if one fails, so that nothing is left behind.
   const started = await Promise.allSettled([
-    embed("PostgreSQL", config.databaseUrl, () => startEmbeddedPostgres({ dataDir, log })),
+    embed("PostgreSQL", config.databaseUrl, () =>
+      startEmbeddedPostgres({
+        dataDir,
+        log,
+        ...(connections > embeddedConnections && { extraSettings: { max_connections: String(connections) } }),
+      }),
+    ),
     embed("Redis", config.redisUrl, () => startEmbeddedRedis({ dataDir, log })),
   ])
   const [databaseUrl, redisUrl] = started.map(result => {
@@ -51,11 +67,10 @@ export async function startServices(
   return [databaseUrl!, redisUrl!]
 }
 
-export const hostsOf = (url: string) =>
-  url
-    .split(",")
-    .map(node => new URL(node.trim()).host)
-    .join(", ")
+export function hostsOf(url: string): string {
+  const sentinels = sentinelPlace(url)?.sentinels.map(({ host, port }) => `${host}:${port}`)
+  return (sentinels ?? url.split(",").map(node => new URL(node.trim()).host)).join(", ")
+}
 
 type Kind = "PostgreSQL" | "Redis"
 
@@ -68,7 +83,8 @@ const greetings = {
 /** Throws when the other kind of service listens there: waiting would not help. */
 async function requireKind(kind: Kind, url: string): Promise<void> {
   const other = kind === "Redis" ? "PostgreSQL" : "Redis"
-  const { hostname, port } = new URL(url.split(",")[0]!)
+  const [sentinel] = sentinelPlace(url)?.sentinels ?? []
+  const { hostname, port } = sentinel ? { ...sentinel, hostname: sentinel.host } : new URL(url.split(",")[0]!)
   const socket = connect(Number(port || (kind === "Redis" ? 6379 : 5432)), hostname)
   const heard = await new Promise<string>(resolve => {
     socket.setTimeout(2_000, () => resolve(""))
@@ -103,7 +119,7 @@ export async function retryWhileStarting<T>(
       const { code = "", message } = cause as NodeJS.ErrnoException
       // First: whatever the other kind's client makes of its words says less.
       await requireKind(kind, url)
-      const isTransient = passing.test(code) || message.startsWith("LOADING")
+      const isTransient = passing.test(code) || /^(LOADING|All sentinels are unreachable)/.test(message)
       if (!isTransient || Date.now() > until) throw new Error(`${service}: ${message || code}`, { cause })
       if (!told) say(`waiting for ${service} (${code || message})`)
       told = true
@@ -119,7 +135,10 @@ export async function connectRedis(url: string, log: Log): Promise<{ redis: Redi
     log.debug({ err: error, connection: "primary" }, "Redis error")
   })
   try {
-    await redis.connect()
+    // Through sentinels it is asked for without end.
+    await within(connectTimeoutMs, redis.connect(), () => {
+      throw new Error(`no answer within ${connectTimeoutMs} ms`)
+    })
     await redis.ping()
     const redisUrl = await trueUrl(redis, url)
     if (redisUrl === url) return { redis, redisUrl }
@@ -127,7 +146,7 @@ export async function connectRedis(url: string, log: Log): Promise<{ redis: Redi
     return await connectRedis(redisUrl, log)
   } catch (error) {
     redis.disconnect()
-    if (reason === undefined) await refuseReplica(url)
+    if (reason === undefined && !isSentinelUrl(url)) await refuseReplica(url)
     // The client's own error says only that the connection is closed.
     throw reason ?? error
   }
