@@ -83,10 +83,12 @@ export class History {
    * is there. The others go on reading, so their home is asked once, when the page is there.
    */
   async #other(reader: Snowflake, channel: Snowflake, place: PagePlace): Promise<SeenPage> {
-    const { ask } = this.#sources
+    const { ask, storage, oldReads } = this.#sources
     const key = `${reader} ${channel}`
     if (!this.#letIn.has(key)) await ask(channelActor, channel, { type: "requireRead", user: reader })
-    const { messages, isCut } = await (await this.#pageOf(reader, place))(channel, place)
+    // Messages that are all old a replica may be asked for.
+    const copy = this.#isOld(place) ? await oldReads?.for(reader) : undefined
+    const { messages, isCut } = await (copy?.page ?? storage.messages.page)(channel, place)
     const page = { messages, isCut, about: aboutOf(messages), around: place.around }
     try {
       const seen = await this.#seen(reader, channel, page)
@@ -98,12 +100,8 @@ export class History {
     }
   }
 
-  /** Of messages that are all old a copy may be asked. */
-  async #pageOf(reader: Snowflake, { before, around }: PagePlace): Promise<ViewSources["storage"]["messages"]["page"]> {
-    const { storage, oldReads } = this.#sources
-    const isOld = around === undefined && before !== undefined && oldReads?.isOld(before) === true
-    const reads = isOld ? await oldReads.for(reader) : undefined
-    return reads?.page ?? storage.messages.page
+  #isOld({ before, around }: PagePlace): boolean {
+    return around === undefined && before !== undefined && this.#sources.oldReads?.isOld(before) === true
   }
 
   /**

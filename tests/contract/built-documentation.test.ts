@@ -44,7 +44,7 @@ process.stdout.write(JSON.stringify({ installed, found }))
 test("what is built serves its pages without the packages that they come from", { timeout: 60_000 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "starling-pages-"))
   onTestFinished(() => rm(folder, { recursive: true }))
-  for (const part of ["src", "web", "tsconfig.json", "cluster.config.ts", "package.json"])
+  for (const part of ["src", "web", "client", "tsconfig.json", "cluster.config.ts", "package.json"])
     await cp(join(project, part), join(folder, part), { recursive: true })
   await symlink(join(project, "node_modules"), join(folder, "node_modules"), "dir")
   await bundle(folder, {

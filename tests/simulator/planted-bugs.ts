@@ -176,7 +176,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: "what a worker appended itself is taken although something else stands in between",
     plant: ({ cluster: { streams } }) =>
       replace(streams, "takeOwn", take => run => take({ ...run, from: streams.position })),
-    promises: ["P5"],
+    // What stands in between may be who is there.
+    promises: ["P5", "P14"],
   },
   {
     name: "what a worker appended itself is taken and read, too",

@@ -35,6 +35,8 @@ type Fields = Readonly<Record<string, Json>>
 
 /** What fields of these names hold, in the whole interface. Null goes where a field may be null. */
 export const byName: Fields = {
+  release: "1.0.0",
+  commit: "9659a1e5",
   id: "41771983435726850",
   user_id: sample.user,
   author_id: sample.user,
