@@ -61,7 +61,7 @@ async function temporary(): Promise<string> {
 let tarball = ""
 beforeAll(async () => {
   const folder = await mkdtemp(join(tmpdir(), "starling-client-"))
-  const words = ["pack", "--silent", "--ignore-scripts=false", "--workspace", "client", "--pack-destination", folder]
+  const words = ["pack", "--silent", "--ignore-scripts=false", "--pack-destination", folder, "./client"]
   const { stdout } = await run("npm", words, { cwd: root })
   tarball = join(folder, stdout.trim().split("\n").at(-1)!)
   return () => rm(folder, { recursive: true, force: true })
