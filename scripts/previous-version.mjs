@@ -18,9 +18,7 @@ if (!commit) {
   console.error("usage: node scripts/previous-version.mjs <commit>")
   process.exit(2)
 }
-const digest = run("git", ["rev-parse", "--verify", `${commit}^{commit}`])
-  .toString()
-  .trim()
+const digest = run("git", ["rev-parse", "--verify", `${commit}^{commit}`], { encoding: "utf8" }).trim()
 const folder = mkdtempSync(join(tmpdir(), "starling-previous-"))
 try {
   const parts = ["src", "cluster.config.ts", "tsconfig.json", "package.json"]
