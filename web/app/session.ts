@@ -63,6 +63,9 @@ function renderNow(): void {
   waiting.clear()
 }
 
+/** Nearly a minute: as long as it takes until a worker that was killed has a successor on a busy machine. */
+const patient = { attempts: 16, firstMs: 200, maxMs: 5_000, jitter: 1 }
+
 /** Servers beyond these are read when somebody opens them. */
 const maxServersRead = 50
 
@@ -95,7 +98,7 @@ function leave(): void {
 
 function begin(token: string): void {
   current.value?.gateway.close()
-  const client = createClient({ baseUrl: origin, token })
+  const client = createClient({ baseUrl: origin, token, retry: patient })
   const gateway = new GatewayClient({ url: origin, token, intents: allIntents })
   const store = new Store({ client: () => client, maxMessages: 300 })
   const connection = signal<Connection>("connecting")
