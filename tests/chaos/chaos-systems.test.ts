@@ -22,7 +22,7 @@ test.each([
   { timeout: 240_000 },
   async (_, start, workers) => {
     const folder = await mkdtemp(join(tmpdir(), "starling-chaos-"))
-    const result = await runChaos({ start, seed, seconds: 12, folder, workers })
+    const result = await runChaos({ start, seed, seconds: 9, folder, workers })
     const summary = summaryOf(result)
     if (result.findings.length === 0) await rm(folder, { recursive: true, force: true })
     expect(result.findings, summary).toEqual([])

@@ -8,7 +8,7 @@ import { search } from "./search.ts"
 import { run } from "./world.ts"
 
 const seed = Number(process.env["SIMULATOR_SEED"] ?? 1)
-const runs = Number(process.env["SIMULATOR_RUNS"] ?? 300)
+const runs = Number(process.env["SIMULATOR_RUNS"] ?? 200)
 
 test(
   `BUS1, BUS2, BUS3, HOST2, HOST3, OUT1, ALIVE2, ALIVE3, P1, P2, P3, P5, P6, P7, P8, P12, P13, P15, P18: ${runs} simulated histories break no promise`,
