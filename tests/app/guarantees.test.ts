@@ -1,7 +1,7 @@
 /** What a person sees of the guarantees: nothing is lost or doubled, and the page says how it stands. */
-import type { Browser, Page } from "playwright-core"
-import { beforeAll, onTestFinished, vi } from "vitest"
-import { startBrowser } from "../kit/browser.ts"
+import type { Page } from "playwright-core"
+import { vi } from "vitest"
+import { browserForFile } from "../kit/browser.ts"
 import type { Person } from "../kit/person.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"
@@ -9,23 +9,11 @@ import { until } from "../kit/until.ts"
 
 vi.setConfig({ testTimeout: 180_000 })
 
-let browser: Browser | string
-beforeAll(async () => {
-  browser = await startBrowser()
-  return async () => {
-    if (typeof browser !== "string") await browser.close()
-  }
-}, 15 * 60_000)
+const openTab = browserForFile()
 
 async function pageOf(skip: (why: string) => never, url: string, person: Person, hash: string): Promise<Page> {
-  if (typeof browser === "string") {
-    if (process.env["CI"]) throw new Error(browser)
-    return skip(browser)
-  }
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
-  onTestFinished(() => context.close())
-  await context.addInitScript(`localStorage.setItem("starling.app.token", ${JSON.stringify(person.token)})`)
-  const page = await context.newPage()
+  const { page } = await openTab(skip)
+  await page.addInitScript(`localStorage.setItem("starling.app.token", ${JSON.stringify(person.token)})`)
   page.setDefaultTimeout(30_000)
   await page.goto(`${url}/app${hash}`)
   await page.getByRole("textbox", { name: /^Message / }).waitFor()

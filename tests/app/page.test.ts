@@ -5,9 +5,8 @@
 import { readFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { gzipSync } from "node:zlib"
-import type { Browser, BrowserContext, Page } from "playwright-core"
-import { beforeAll, onTestFinished } from "vitest"
-import { startBrowser } from "../kit/browser.ts"
+import type { Page } from "playwright-core"
+import { browserForFile } from "../kit/browser.ts"
 import { send } from "../kit/exchange.ts"
 import { png } from "../kit/pictures.ts"
 import { sharedServer } from "../kit/seeds.ts"
@@ -16,32 +15,7 @@ import { until } from "../kit/until.ts"
 
 const test = testWith({ encodes: true, jobWorkers: 1 })
 
-let browser: Browser | string
-beforeAll(async () => {
-  browser = await startBrowser()
-  return async () => {
-    if (typeof browser !== "string") await browser.close()
-  }
-}, 15 * 60_000)
-
-/** A browser of somebody's own, whose console has to stay silent. */
-async function visitor(
-  skip: (why: string) => never,
-  options: Parameters<Browser["newContext"]>[0] = {},
-): Promise<{ page: Page; context: BrowserContext; noise: string[] }> {
-  if (typeof browser === "string") {
-    if (process.env["CI"]) throw new Error(browser)
-    return skip(browser)
-  }
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
-  onTestFinished(() => context.close())
-  const page = await context.newPage()
-  page.setDefaultTimeout(15_000)
-  const noise: string[] = []
-  page.on("console", message => void (["error", "warning"].includes(message.type()) && noise.push(message.text())))
-  page.on("pageerror", error => noise.push(String(error)))
-  return { page, context, noise }
-}
+const visitor = browserForFile()
 
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js")
 
@@ -174,7 +148,7 @@ async function signedIn(
   { url }: { url: string },
   { token }: { token: string },
   hash: string,
-  options?: Parameters<Browser["newContext"]>[0],
+  options?: Parameters<typeof visitor>[1],
 ) {
   const one = await visitor(skip, options)
   await one.context.addInitScript(`if (!sessionStorage.getItem("begun")) {

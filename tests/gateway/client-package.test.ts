@@ -11,7 +11,7 @@ import { build } from "esbuild"
 import { beforeAll, onTestFinished } from "vitest"
 import { freePort } from "../../src/std/child-server.ts"
 import { startBrowser } from "../kit/browser.ts"
-import { runtime } from "../kit/runtimes.ts"
+import { requireBun, requireNode24 } from "../kit/companions.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 
@@ -137,14 +137,16 @@ test("every block of its README runs in a project that has it", async ({ shared 
   }
 })
 
-for (const name of ["node24", "bun"] as const)
+for (const [name, require] of [
+  ["node24", requireNode24],
+  ["bun", requireBun],
+] as const)
   test(`in ${name} it needs no other package`, async ({ shared, skip }) => {
-    const found = await runtime(name)
-    if (typeof found === "string") return skip(found)
+    const path = await require(skip)
     const { ada, at } = await seed(shared)
     const folder = await project()
     const words = [join(folder, "main.mjs"), JSON.stringify({ ...at, text: `from ${name}` })]
-    const { stdout } = await run(found.path, words, { cwd: folder, timeout: 60_000 })
+    const { stdout } = await run(path, words, { cwd: folder, timeout: 60_000 })
     expect(JSON.parse(stdout)).toEqual({ author: ada.username, connection: "live", count: 1 })
   })
 

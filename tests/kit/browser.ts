@@ -3,7 +3,8 @@ import { execFile } from "node:child_process"
 import { accessSync, constants, existsSync } from "node:fs"
 import { delimiter, join } from "node:path"
 import { promisify } from "node:util"
-import { chromium, type Browser } from "playwright-core"
+import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core"
+import { beforeAll, onTestFinished } from "vitest"
 // @ts-expect-error: plain JavaScript, as it runs before anything is installed
 import { installPackages } from "../../scripts/prepare.mjs"
 
@@ -50,4 +51,38 @@ export async function startBrowser(): Promise<Browser | string> {
       "--disable-features=WebRtcHideLocalIpsWithMdns",
     ],
   })
+}
+
+export interface Tab {
+  readonly page: Page
+  readonly context: BrowserContext
+  /** What the console said that it should not have. */
+  readonly noise: string[]
+}
+type OpenTab = (skip: (why: string) => never, options?: Parameters<Browser["newContext"]>[0]) => Promise<Tab>
+
+/** One browser for all tests of a file. @returns opens a tab of somebody's own, with nothing kept from others */
+export function browserForFile(): OpenTab {
+  let browser: Browser | string
+  beforeAll(async () => {
+    browser = await startBrowser()
+    return async () => {
+      if (typeof browser !== "string") await browser.close()
+    }
+  }, 15 * 60_000)
+  return async (skip, options = {}) => {
+    if (typeof browser === "string") {
+      // Where every change is checked it may not be left out unnoticed.
+      if (process.env["CI"]) throw new Error(browser)
+      return skip(browser)
+    }
+    const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options })
+    onTestFinished(() => context.close())
+    const page = await context.newPage()
+    page.setDefaultTimeout(15_000)
+    const noise: string[] = []
+    page.on("console", message => void (["error", "warning"].includes(message.type()) && noise.push(message.text())))
+    page.on("pageerror", error => noise.push(String(error)))
+    return { page, context, noise }
+  }
 }

@@ -7,10 +7,11 @@ interface Companions {
   missingProgram(...names: string[]): Promise<string | undefined>
   checkersFolder(): Promise<string | undefined>
   findNode24(): Promise<string | undefined>
+  findBun(): Promise<string | undefined>
 }
 type Skip = TestContext["skip"]
 
-const { missingProgram, checkersFolder, findNode24 } = companions as Companions
+const { missingProgram, checkersFolder, findNode24, findBun } = companions as Companions
 
 function give<T>(found: T | undefined, reason: string, skip: Skip): T {
   if (found !== undefined) return found
@@ -27,6 +28,10 @@ export async function requirePrograms(skip: Skip, ...names: string[]): Promise<v
 /** The path of Node 24. */
 export const requireNode24 = async (skip: Skip): Promise<string> =>
   give(await findNode24(), "Node 24 could not be installed", skip)
+
+/** The path of Bun. */
+export const requireBun = async (skip: Skip): Promise<string> =>
+  give(await findBun(), "Bun could not be installed", skip)
 
 /** A folder for PYTHONPATH with hadolint in `bin`, docker-compose, and the packages of kubernetes-validate and Helm. */
 export const requireCheckers = async (skip: Skip): Promise<string> =>

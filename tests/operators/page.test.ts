@@ -7,13 +7,13 @@ import { createRequire } from "node:module"
 import { join } from "node:path"
 import { hash } from "argon2"
 import { generateSync } from "otplib"
-import type { Browser, BrowserContext, Page } from "playwright-core"
-import { beforeAll, onTestFinished } from "vitest"
+import type { Page } from "playwright-core"
+import { onTestFinished } from "vitest"
 import { operatorRoutes, routes } from "../../src/contract/contract.ts"
 import { routeRateLimits } from "../../src/contract/core/limits.ts"
 import type { Route } from "../../src/contract/core/registry.ts"
 import { newOperator, type TestOperator } from "../kit/area.ts"
-import { startBrowser } from "../kit/browser.ts"
+import { browserForFile } from "../kit/browser.ts"
 import { refusal } from "../kit/conformance.ts"
 import { send } from "../kit/exchange.ts"
 import { attentive } from "../kit/operator.ts"
@@ -106,33 +106,7 @@ test("the page calls routes that the contract has, by their names", async () => 
   expect([...called].filter(name => !known.has(name))).toEqual([])
 })
 
-let browser: Browser | string
-beforeAll(async () => {
-  browser = await startBrowser()
-  return async () => {
-    if (typeof browser !== "string") await browser.close()
-  }
-}, 15 * 60_000)
-
-/** A tab whose console has to stay silent. */
-async function openTab(
-  skip: (why: string) => never,
-  options: Parameters<Browser["newContext"]>[0] = {},
-): Promise<{ page: Page; context: BrowserContext; noise: string[] }> {
-  if (typeof browser === "string") {
-    // Where every change is checked it may not be left out unnoticed.
-    if (process.env["CI"]) throw new Error(browser)
-    return skip(browser)
-  }
-  const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options })
-  onTestFinished(() => context.close())
-  const page = await context.newPage()
-  page.setDefaultTimeout(15_000)
-  const noise: string[] = []
-  page.on("console", message => void (["error", "warning"].includes(message.type()) && noise.push(message.text())))
-  page.on("pageerror", error => noise.push(String(error)))
-  return { page, context, noise }
-}
+const openTab = browserForFile()
 
 /** The browser writes down that an answer was no success. */
 const withoutRefusals = (noise: readonly string[]) => noise.filter(line => !line.startsWith("Failed to load resource"))

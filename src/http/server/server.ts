@@ -120,10 +120,10 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
   const registerPages = createPageServing({ access, area, exchanges, replies, limits: limits.pages, metrics, observed })
   const registerUnmatched = createUnmatched({ access, area, cors, exchanges, observed: unmatched })
 
-  function serve(prepared: PreparedRoute, res: HttpResponse, req: HttpRequest): void | Promise<void> {
+  /** @param leads browsers to the page to chat */
+  const serving = (prepared: PreparedRoute, leads: boolean) => (res: HttpResponse, req: HttpRequest) => {
     const exchange = exchanges.open(res, req, prepared.metrics, prepared.takenParameters)
-    const isLed = prepared.route === routes.getRoot && options.pages.app !== undefined && isForPerson(req)
-    if (exchange) return isLed ? leadTo(appPath, exchange) : answer(prepared, exchange)
+    if (exchange) return leads && isForPerson(req) ? leadTo(appPath, exchange) : answer(prepared, exchange)
   }
 
   /** Up to its first wait it runs in the turn in which the request came. It never rejects. */
@@ -223,8 +223,8 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
           body: bodies.boundsOf(route),
           stream: bodies.streamBoundsOf(route),
         })
-        for (const pattern of patternsOf(route, area.openPath))
-          on(route.method, pattern, (res, req) => serve(prepared, res, req))
+        const take = serving(prepared, route === routes.getRoot && options.pages.app !== undefined)
+        for (const pattern of patternsOf(route, area.openPath)) on(route.method, pattern, take)
       }
       registerPages(options.pages, on)
       registerUnmatched(app, methodsOf)
