@@ -50,7 +50,6 @@ export type KnownCall = VoiceParticipant & { readonly channel_id: Snowflake }
 
 /** What a GUILD_CREATE said of a server, kept current by events alone. */
 export interface Outline {
-  name: string
   readonly channels: Map<Snowflake, Events["GUILD_CREATE"]["channels"][number]>
   readonly roles: Map<Snowflake, Events["GUILD_CREATE"]["roles"][number]>
 }
@@ -212,13 +211,11 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
   GUILD_CREATE(state, { id, name, channels, roles }) {
     state.servers.set(id, undefined)
     state.names.set(id, name)
-    state.outlines.set(id, { name, channels: byId(channels), roles: byId(roles) })
+    state.outlines.set(id, { channels: byId(channels), roles: byId(roles) })
     return [{ part: "server", server: id }, ...unreadAgain]
   },
   GUILD_UPDATE(state, update) {
     const server = state.servers.get(update.id)
-    const outline = state.outlines.get(update.id)
-    if (outline) outline.name = update.name
     if (state.names.has(update.id)) state.names.set(update.id, update.name)
     // What reads do not show is left out.
     if (server) server.facts = only(serverKeys, update)

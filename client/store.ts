@@ -67,8 +67,8 @@ export class Store {
   #unreadTimer: ReturnType<typeof setTimeout> | undefined
   #unreadReadAt = -Infinity
   #isUnreadKnown = false
-  /** Events since the read under way began. */
-  #meanwhile: AnyEvent[] | undefined
+  /** Events since each read under way began. */
+  readonly #overheard = new Set<AnyEvent[]>()
   /** Counts READYs: what was asked for before the last one is of no use. */
   #beginnings = 0
 
@@ -171,19 +171,18 @@ export class Store {
     if (!history || history.floor === 0n) return false
     const [floor, beginning] = [history.floor, this.#beginnings]
     // An event about one of these messages may come before the answer has been put in place.
-    const missed = this.#listenIn()
-    const page = await this.#reads.history(channel, `${floor}`).finally(missed.end)
+    const { events, end } = this.#listenIn()
+    const page = await this.#reads.history(channel, `${floor}`).finally(end)
     if (!page || beginning !== this.#beginnings || history.floor !== floor) return false
     history.floor = page.floor
     for (const [id, message] of page.messages) if (!history.messages.has(id)) history.messages.set(id, message)
-    for (const event of missed.events) this.#apply(event)
+    for (const event of events) this.#apply(event)
     this.#tell(`channel ${channel}`)
     return true
   }
 
   /** One event, in order. */
   receive(event: AnyEvent): void {
-    this.#meanwhile?.push(event)
     for (const events of this.#overheard) events.push(event)
     if (event.name === "READY") {
       this.#beginnings++
@@ -193,7 +192,7 @@ export class Store {
     this.#apply(event)
   }
 
-  readonly #overheard = new Set<AnyEvent[]>()
+  /** Events from here on, until `end`: what a read may have missed. */
   #listenIn(): { events: AnyEvent[]; end: () => void } {
     const events: AnyEvent[] = []
     this.#overheard.add(events)
@@ -260,7 +259,6 @@ export class Store {
       this.#options.onError?.(error)
     } finally {
       this.#reading = undefined
-      this.#meanwhile = undefined
       if (this.#needs.length > 0) this.#reading = this.#readAll()
     }
   }
@@ -268,10 +266,8 @@ export class Store {
   /** CLIENT7: what came while it was read may be newer than the answer, so it is applied again. */
   async #read(need: Need): Promise<void> {
     const beginning = this.#beginnings
-    const events: AnyEvent[] = []
-    this.#meanwhile = events
-    const put = await this.#answer(need)
-    this.#meanwhile = undefined
+    const { events, end } = this.#listenIn()
+    const put = await this.#answer(need).finally(end)
     if (beginning !== this.#beginnings) return
     put()
     for (const event of events) if (serverOf(event) === need.server || event.name === "USER_UPDATE") this.#apply(event)

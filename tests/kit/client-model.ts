@@ -123,7 +123,6 @@ function outlineOf(state: ClientState, told: ClientState, id: Snowflake): unknow
   if (!outline) return undefined
   const { channels, roles } = state === told ? outline : state.servers.get(id)!
   return {
-    name: state === told ? outline.name : state.servers.get(id)!.facts.name,
     channels: sorted(channels, ({ id: channel, name, type, channel_type, position }) => ({
       id: channel,
       name,

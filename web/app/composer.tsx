@@ -167,7 +167,7 @@ function useDraft(channel: Snowflake) {
     if (value && performance.now() - typedAt.current > typingEveryMs) {
       typedAt.current = performance.now()
       // Where the connection is away nobody is told.
-      if (me().connection.value === "live") me().gateway.typing(channel)
+      if (me().store.connection === "live") me().gateway.typing(channel)
     }
   }
   return { text, setText, write }

@@ -4,7 +4,7 @@ import type { KnownMember, KnownServer } from "../../client/state.ts"
 import { Dialog } from "../kit/dialog.tsx"
 import { t } from "../kit/text.ts"
 import { attempt } from "../kit/toasts.tsx"
-import { avatarOf, colorIn } from "./names.ts"
+import { avatarOf, colorStyleIn } from "./names.ts"
 import { goTo } from "./places.ts"
 import { Presence } from "./presence.tsx"
 import { useMay } from "./may.ts"
@@ -39,7 +39,7 @@ export function Members({ server }: { server: Snowflake }) {
                     width={28}
                     height={28}
                   />
-                  <span class="long" style={colorIn(known, id) === undefined ? {} : { color: colorIn(known, id)! }}>
+                  <span class="long" style={colorStyleIn(known, id)}>
                     {member.nickname ?? member.username}
                   </span>
                   {member.bot && <span class="badge cool">{t("Bot")}</span>}

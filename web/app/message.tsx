@@ -7,7 +7,7 @@ import { count, t } from "../kit/text.ts"
 import { attempt, sayFailed } from "../kit/toasts.tsx"
 import { clock, exactly, fullTime } from "./clock.ts"
 import { EmojiPicker } from "./emoji-picker.tsx"
-import { avatarOf, colorIn, nameIn, pathOnServer, plainText } from "./names.ts"
+import { avatarOf, colorStyleIn, nameIn, pathOnServer, plainText } from "./names.ts"
 import { forget, sendAgain, type Outgoing } from "./outbox.ts"
 import { PollOf } from "./poll.tsx"
 import { RichText } from "./rich-text.tsx"
@@ -69,7 +69,7 @@ export const MessageRow = memo(function MessageRow(options: MessageOptions) {
       <div class="body">
         {!isContinued && (
           <header>
-            <b style={colorStyle(colorIn(known, message.author_id))}>{name}</b>
+            <b style={colorStyleIn(known, message.author_id)}>{name}</b>
             {(message.author_bot || message.webhook_id !== undefined) && <span class="badge cool">{t("Bot")}</span>}
             <time dateTime={exactly(message.created_at)} title={fullTime(message.created_at)}>
               {clock(message.created_at)}
@@ -102,9 +102,6 @@ export const MessageRow = memo(function MessageRow(options: MessageOptions) {
     </article>
   )
 })
-
-/** The page's policy takes no style of a text; properties it does. */
-const colorStyle = (color: string | undefined) => (color === undefined ? {} : { color })
 
 function Actions({ message, onReply, onEdit }: MessageOptions) {
   const [isPicking, pick] = useState(false)

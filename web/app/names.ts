@@ -8,8 +8,14 @@ export function nameIn(server: KnownServer | undefined, user: Snowflake, otherwi
   return member?.nickname ?? member?.username ?? otherwise
 }
 
+/** The page's policy takes no style of a text; properties it does. */
+export function colorStyleIn(server: KnownServer | undefined, user: Snowflake): { color?: string } {
+  const color = colorIn(server, user)
+  return color === undefined ? {} : { color }
+}
+
 /** The colour of the highest role that has one. */
-export function colorIn(server: KnownServer | undefined, user: Snowflake): string | undefined {
+function colorIn(server: KnownServer | undefined, user: Snowflake): string | undefined {
   const roles = (server?.members.get(user)?.roles ?? []).flatMap(id => server!.roles.get(id) ?? [])
   const colored = roles.filter(({ color }) => color !== "#000000" && /^#[0-9a-f]{6}$/i.test(color))
   return colored.toSorted((one, other) => other.position - one.position)[0]?.color

@@ -1,7 +1,6 @@
 import { sayFailed } from "../kit/toasts.tsx"
 import { signal } from "@preact/signals"
 import type { Routes, Snowflake } from "../../client/contract.ts"
-import { ApiError } from "../../client/rest.ts"
 import { wordsOf } from "../kit/api.ts"
 import { me } from "./session.ts"
 
@@ -48,7 +47,6 @@ async function deliver(one: Outgoing): Promise<void> {
     store.put(message)
     forget(one)
   } catch (error) {
-    const isRefused = error instanceof ApiError && error.status < 500
-    replace(nonce, [{ ...one, failure: wordsOf(error) || (isRefused ? "Refused" : "Not sent") }])
+    replace(nonce, [{ ...one, failure: wordsOf(error) }])
   }
 }

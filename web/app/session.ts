@@ -2,7 +2,7 @@ import { batch, signal, type ReadonlySignal, type Signal } from "@preact/signals
 import { allIntents, type Snowflake, type UserResponse } from "../../client/contract.ts"
 import { GatewayClient } from "../../client/gateway.ts"
 import { createClient, type Client } from "../../client/client.ts"
-import { Store, type Change, type Connection } from "../../client/store.ts"
+import { Store, type Change } from "../../client/store.ts"
 
 /** Everything of a person who is signed in. */
 export interface Session {
@@ -11,7 +11,6 @@ export interface Session {
   readonly store: Store
   /** The account, as its owner sees it. */
   readonly account: Signal<UserResponse | undefined>
-  readonly connection: ReadonlySignal<Connection>
 }
 
 const tokenKey = "starling.app.token"
@@ -101,12 +100,8 @@ function begin(token: string): void {
   const client = createClient({ baseUrl: origin, token, retry: patient })
   const gateway = new GatewayClient({ url: origin, token, intents: allIntents })
   const store = new Store({ client: () => client, maxMessages: 300 })
-  const connection = signal<Connection>("connecting")
   const account = signal<UserResponse | undefined>(undefined)
-  store.subscribe(changes => {
-    if (changes.has("connection")) connection.value = store.connection
-    renderSoon(changes)
-  })
+  store.subscribe(renderSoon)
   store.follow(gateway)
   gateway.on("close", ({ willReconnect }) => {
     // The token is no longer good: another session has ended this one, or an operator.
@@ -125,7 +120,7 @@ function begin(token: string): void {
     account.value = await client.getMe().catch(() => account.value)
   }
   signedOutBecause.value = undefined
-  current.value = { client, gateway, store, account, connection }
+  current.value = { client, gateway, store, account }
   loadAccount().catch(() => {})
   gateway.connect().catch(() => {})
 }

@@ -2,10 +2,10 @@ import { useRef, useState } from "preact/hooks"
 import type { TwoFactorSetupResponse } from "../../client/contract.ts"
 import { offerFile } from "../kit/api.ts"
 import { ask } from "../kit/dialog.tsx"
-import { Checkbox, CopyButton, Form, Select, TextField } from "../kit/forms.tsx"
-import { QrCode } from "../kit/qr.tsx"
+import { Checkbox, Form, Select, TextField } from "../kit/forms.tsx"
 import { useResource } from "../kit/resource.ts"
 import { linkTo } from "../kit/router.ts"
+import { AppCodeField, SecretToScan } from "../kit/second-factor.tsx"
 import { Loaded } from "../kit/states.tsx"
 import { t } from "../kit/text.ts"
 import { theme } from "../kit/theme.ts"
@@ -218,24 +218,14 @@ function SecondFactor() {
               <p>
                 {t("Scan this with an authenticator app, and keep the codes for the day on which you do not have it.")}
               </p>
-              <QrCode text={setup.qr_uri} says={t("QR code for an authenticator app")} />
-              <p class="secret-line">
-                <code>{setup.secret}</code> <CopyButton text={setup.secret} />
-              </p>
+              <SecretToScan uri={setup.qr_uri} secret={setup.secret} />
               <p class="codes">
                 {setup.backup_codes.map(one => (
                   <code key={one}>{one}</code>
                 ))}
               </p>
               <Form does={t("Turn it on")} onCancel={() => setSetup(undefined)} onSubmit={confirm}>
-                <TextField
-                  label={t("Code")}
-                  value={code}
-                  onValue={setCode}
-                  autocomplete="one-time-code"
-                  inputMode="numeric"
-                  required
-                />
+                <AppCodeField label={t("Code")} value={code} onValue={setCode} />
               </Form>
             </>
           ) : enabled ? (

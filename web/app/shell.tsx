@@ -218,17 +218,17 @@ const connectionWords = {
 /** Who one is, and whether what is shown is current. */
 function OwnLine() {
   const { user } = watch("user").state
-  const { connection } = me()
+  const { connection } = watch("connection")
   return (
     <div class="own-line">
-      <span class={`dot ${connection.value}`} role="status" title={t(connectionWords[connection.value])}>
-        <span class="unseen">{t(connectionWords[connection.value])}</span>
+      <span class={`dot ${connection}`} role="status" title={t(connectionWords[connection])}>
+        <span class="unseen">{t(connectionWords[connection])}</span>
       </span>
       <b class="long">{user?.username ?? ""}</b>
       <a class="button quiet small" href="#/settings" aria-label={t("Settings")} title={t("Settings")}>
         <Icon name="gear" />
       </a>
-      {connection.value === "returning" && <p class="notice warm">{t(connectionWords.returning)}</p>}
+      {connection === "returning" && <p class="notice warm">{t(connectionWords.returning)}</p>}
     </div>
   )
 }

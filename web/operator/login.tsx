@@ -6,7 +6,7 @@ import { Refusal } from "../kit/api.ts"
 import { Form, TextField } from "../kit/forms.tsx"
 import { t } from "../kit/text.ts"
 import "../kit/theme.ts"
-import { AppCodeField, BackupCodes, SecretToScan } from "./second-factor.tsx"
+import { AppCodeField, BackupCodes, SecretToScan } from "../kit/second-factor.tsx"
 import { call, pageAt, session } from "./client.ts"
 import type { LoginReply } from "./wire.ts"
 

@@ -8,7 +8,7 @@ import { count, t } from "../../kit/text.ts"
 import { say } from "../../kit/toasts.tsx"
 import { call, session } from "../client.ts"
 import { Header } from "../header.tsx"
-import { AppCodeField, BackupCodes, SecretToScan } from "../second-factor.tsx"
+import { AppCodeField, BackupCodes, SecretToScan } from "../../kit/second-factor.tsx"
 import type { LoginReply, SecurityStatus } from "../wire.ts"
 
 const lowCodes = 3

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks"
-import { offerFile } from "../kit/api.ts"
-import { Checkbox, CopyButton, TextField } from "../kit/forms.tsx"
-import { QrCode } from "../kit/qr.tsx"
-import { t } from "../kit/text.ts"
+import { offerFile } from "./api.ts"
+import { Checkbox, CopyButton, TextField } from "./forms.tsx"
+import { QrCode } from "./qr.tsx"
+import { t } from "./text.ts"
 
 export function SecretToScan({ uri, secret }: { uri: string; secret: string }) {
   return (
