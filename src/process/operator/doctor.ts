@@ -1,5 +1,4 @@
 import { access, constants } from "node:fs/promises"
-import { readFileSync } from "node:fs"
 import type { ClusterConfig } from "../../../cluster.config.ts"
 import { ConfigError, readConfig, webWorkersOf, type Config } from "../../config.ts"
 import { openRedis } from "../../cluster/redis.ts"
@@ -8,8 +7,11 @@ import { databaseFacts, oldestPostgres, type DatabaseFacts } from "../../storage
 import { runningPostgres } from "../../storage/core/embedded.ts"
 import { connectionsOf } from "../../storage/storage.ts"
 import { within } from "../../std/deadline.ts"
+import { descriptorLimit } from "../../observability/descriptors.ts"
 import { diskOf } from "../figures.ts"
+import { builds, isBelow, thisPlatform } from "../primary/platform.ts"
 import { loadTransport } from "../transport.ts"
+import { urlHere } from "./url-here.ts"
 
 export interface Finding {
   readonly check: string
@@ -76,22 +78,15 @@ function nodeVersion(): Finding {
     : ok("Node", `${process.version} on ${process.platform} ${process.arch}`)
 }
 
-/** uWebSockets.js for Node 22 and later is built against glibc 2.38. */
 function cLibrary(): Finding {
-  const { glibcVersionRuntime: version } = (process.report.getReport() as { header: { glibcVersionRuntime?: string } })
-    .header
-  if (process.platform !== "linux") return ok("C library", `of ${process.platform}`)
-  if (version === undefined)
+  const { system, node, abi, glibc } = thisPlatform()
+  if (system !== "linux") return ok("C library", `of ${system}`)
+  if (glibc === undefined)
     return fault("C library", "not glibc", "use a distribution with glibc, such as Debian: uWebSockets.js needs it")
-  const minor = Number(version.split(".")[1])
-  const needed = Number(process.versions.node.split(".")[0]) >= 22 ? 38 : 27
-  return minor < needed
-    ? fault(
-        "C library",
-        `glibc ${version}`,
-        `Node ${process.version} needs glibc 2.${needed} or later here; use Node 20`,
-      )
-    : ok("C library", `glibc ${version}`)
+  const build = builds[abi]
+  return build && isBelow(glibc, build.glibc)
+    ? fault("C library", `glibc ${glibc}`, `Node ${node} needs glibc ${build.glibc} or later here; use Node 20`)
+    : ok("C library", `glibc ${glibc}`)
 }
 
 async function transport(): Promise<Finding> {
@@ -106,20 +101,12 @@ async function transport(): Promise<Finding> {
 const enoughDescriptors = 65_536
 
 function descriptors(): Finding {
-  const [, soft] = /^Max open files\s+(\d+|unlimited)/m.exec(limitsOfProcess()) ?? []
-  if (soft === undefined) return ok("descriptors", "the limit is not known")
+  const limit = descriptorLimit()
+  if (limit === 0) return ok("descriptors", "the limit is not known")
+  const found = `limit ${limit === Infinity ? "unlimited" : limit}`
   const advice = `each socket takes one: raise the limit to ${enoughDescriptors} or more (LimitNOFILE=, ulimit -n)`
-  if (soft !== "unlimited" && Number(soft) < 1_024) return fault("descriptors", `limit ${soft}`, advice)
-  if (soft !== "unlimited" && Number(soft) < enoughDescriptors) return warn("descriptors", `limit ${soft}`, advice)
-  return ok("descriptors", `limit ${soft}`)
-}
-
-function limitsOfProcess(): string {
-  try {
-    return readFileSync("/proc/self/limits", "utf8")
-  } catch {
-    return ""
-  }
+  if (limit < 1_024) return fault("descriptors", found, advice)
+  return limit < enoughDescriptors ? warn("descriptors", found, advice) : ok("descriptors", found)
 }
 
 const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`
@@ -344,15 +331,13 @@ function persistenceOf(name: string, facts: ReadonlyMap<string, string>): Findin
 async function runningServer({ metricsHost, metricsPort, host, port }: Config): Promise<Finding[]> {
   const check = "server"
   const ask = (url: string) => fetch(url, { signal: AbortSignal.timeout(3_000) })
-  const nameOf = (name: string) => (name === "0.0.0.0" || name === "::" ? "127.0.0.1" : name)
-  const at = (name: string, number: number) => `http://${name.includes(":") ? `[${name}]` : name}:${number}`
-  const isRunning = await ask(`${at(nameOf(metricsHost), metricsPort)}/healthz`).then(
+  const isRunning = await ask(`${urlHere(metricsHost, metricsPort)}/healthz`).then(
     reply => reply.ok,
     () => false,
   )
   if (!isRunning) return [ok(check, `none answers on METRICS_PORT ${metricsPort}`)]
   try {
-    const reply = await ask(`${at(nameOf(host), port)}/readyz`)
+    const reply = await ask(`${urlHere(host, port)}/readyz`)
     const { checks } = (await reply.json()) as { checks?: Record<string, string> }
     const ill = Object.entries(checks ?? {}).filter(([, verdict]) => verdict !== "ok")
     if (reply.ok && ill.length === 0) return [ok(check, "runs and is ready")]

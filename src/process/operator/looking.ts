@@ -5,6 +5,7 @@ import { clusterConfig } from "../../../cluster.config.ts"
 import { ConfigError, readConfig } from "../../config.ts"
 import { doctor, doctorText } from "./doctor.ts"
 import { lookAt, topOf, topText } from "./top.ts"
+import { urlHere } from "./url-here.ts"
 
 type Env = Record<string, string | undefined>
 
@@ -49,8 +50,7 @@ async function runTop(
   { isJson, isOnce }: { isJson: boolean; isOnce: boolean },
 ): Promise<number> {
   const { metricsHost, metricsPort } = readConfig(env)
-  const host = ["0.0.0.0", "::"].includes(metricsHost) ? "127.0.0.1" : metricsHost
-  const address = `http://${host.includes(":") ? `[${host}]` : host}:${metricsPort}`
+  const address = urlHere(metricsHost, metricsPort)
   let before = await lookAt(address)
   for (;;) {
     const isRepeated = screen.isTerminal && !isOnce && !isJson

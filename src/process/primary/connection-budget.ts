@@ -1,20 +1,18 @@
 import type { ClusterConfig } from "../../../cluster.config.ts"
 import type { ConnectionCapacity } from "../../storage/core/connection-capacity.ts"
-import { searchConnections } from "../../storage/storage.ts"
+import { connectionsOf as connectionsOfProcess } from "../../storage/storage.ts"
 import type { Role } from "./processes.ts"
 
-/** The primary's own, and two while it migrates. */
-const ofPrimary = { read: 1, migration: 2 }
-/** Each process besides: a web worker its lane, a job worker the search index. */
-const ofWriting = 1
+/** Of the primary, while it migrates, beside its own. */
+const whileMigrating = 2
 
 /** Connections to PostgreSQL that the processes of a host open at most. */
 export function connectionsOf(
   count: Readonly<Record<Role, number>>,
   { readConnections }: Pick<ClusterConfig["storage"], "readConnections">,
 ): { readonly each: number; readonly all: number } {
-  const each = readConnections + searchConnections + ofWriting
-  const primary = ofPrimary.read + ofPrimary.migration + searchConnections
+  const each = Math.max(connectionsOfProcess(readConnections, "web"), connectionsOfProcess(readConnections, "job"))
+  const primary = connectionsOfProcess(1, "primary") + whileMigrating
   // One more process than usual while they are replaced one after another.
   return { each, all: primary + (count.web + count.job + 1) * each }
 }

@@ -42,7 +42,8 @@ export function platformProblem({ system, node, abi, glibc }: Platform): string 
   return `${need}, and this system has ${glibc}: take Debian 13, Ubuntu 24.04, Fedora 39 or later${older}`
 }
 
-function isBelow(version: string, other: string): boolean {
+/** Versions of two numbers. */
+export function isBelow(version: string, other: string): boolean {
   const [[major = 0, minor = 0], [otherMajor = 0, otherMinor = 0]] = [version, other].map(text =>
     text.split(".").map(Number),
   ) as [number[], number[]]
