@@ -1418,6 +1418,7 @@ async function healed(world: World, scene: Scene, bound: Bound): Promise<number>
 interface LogLine {
   readonly msg: string
   readonly worker?: string
+  readonly pid?: number
   readonly checks?: Record<string, string>
 }
 
@@ -1437,8 +1438,15 @@ async function expectReadinessSaid({ program }: World, { serves, forgets }: Faul
       said().filter(({ msg, worker }) => worker === name && /^worker (?:not ready|ready again)$/.test(msg)),
     )
   expect(said().filter(({ msg }) => msg === "warning of Node.js")).toEqual([])
-  // Workers that replace themselves may end unready.
-  if (serves || forgets) return
+  // Workers that replace themselves may end unready; those that live say it before the next fault begins.
+  if (serves || forgets) {
+    const isUnready = (pid: number) =>
+      said().findLast(line => line.pid === pid && /^worker (?:not ready|ready again)$/.test(line.msg))?.msg ===
+      "worker not ready"
+    const areReady = async () => (await program.workers()).every(({ pid }) => !isUnready(pid))
+    await until("those that live are ready", areReady, { timeoutMs: 20_000 })
+    return
+  }
   await until("all are ready again", () => changes().every(each => each.length % 2 === 0), { timeoutMs: 20_000 })
   expect(changes().flat().length).toBeGreaterThan(0)
   for (const each of changes())
