@@ -17,7 +17,7 @@ import { goTo, where, type Where } from "./places.ts"
 import { Rail } from "./rail.tsx"
 import { Search } from "./search.tsx"
 import { me, watch } from "./session.ts"
-import { Settings } from "./settings.tsx"
+import { Settings } from "./settings/settings.tsx"
 import { ServerSettings } from "./server-settings.tsx"
 import { Icon } from "./icons.tsx"
 

@@ -1,0 +1,45 @@
+import { linkTo } from "../../kit/router.ts"
+import { t } from "../../kit/text.ts"
+import { signOut } from "../session.ts"
+import { Account } from "./account.tsx"
+import { Look } from "./look.tsx"
+import { Privacy } from "./privacy.tsx"
+import { Security } from "./security.tsx"
+import { Sessions } from "./sessions.tsx"
+
+const parts = [
+  ["account", "Account"],
+  ["security", "Password and second factor"],
+  ["sessions", "Sessions"],
+  ["privacy", "Privacy"],
+  ["look", "Look"],
+] as const
+
+/** What a person decides for themselves. */
+export function Settings({ part }: { part: string }) {
+  return (
+    <div class="page">
+      <nav class="parts" aria-label={t("Settings")}>
+        {parts.map(([name, title]) => (
+          <a key={name} href={linkTo(["settings", name])} aria-current={name === part ? "page" : undefined}>
+            {t(title)}
+          </a>
+        ))}
+        <button type="button" class="quiet" onClick={() => void signOut()}>
+          {t("Sign out")}
+        </button>
+      </nav>
+      {part === "security" ? (
+        <Security />
+      ) : part === "sessions" ? (
+        <Sessions />
+      ) : part === "privacy" ? (
+        <Privacy />
+      ) : part === "look" ? (
+        <Look />
+      ) : (
+        <Account />
+      )}
+    </div>
+  )
+}
