@@ -18,7 +18,7 @@ import { Rail } from "./rail.tsx"
 import { Search } from "./search.tsx"
 import { me, watch } from "./session.ts"
 import { Settings } from "./settings/settings.tsx"
-import { ServerSettings } from "./server-settings.tsx"
+import { ServerSettings } from "./server-settings/server-settings.tsx"
 import { Icon } from "./icons.tsx"
 
 /** Everything that a person sees who is signed in. */
