@@ -23,6 +23,7 @@ export {
   type RetryPolicy,
 } from "./rest.ts"
 export { createStore, Store, type Change, type Connection, type StoreOptions } from "./store.ts"
+export * from "./permissions.ts"
 export type * from "./state.ts"
 export * from "./uploads.ts"
 
