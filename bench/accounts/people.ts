@@ -11,9 +11,6 @@ export const webWorkers = 2
 /** Everybody's. */
 export const password = "Benches 4 everyone!"
 
-/** What the server is configured with, as it is started with the same environment. */
-const { policy } = readConfig(process.env)
-
 /** No core hashes more in a second, with the parameters that are the default. */
 const hashesOfACore = 80
 
@@ -29,6 +26,8 @@ export interface LoadGroups {
  * signed in.
  */
 export async function peopleFor({ signInSeconds, asking }: LoadGroups): Promise<NonNullable<Sizes["registered"]>> {
+  // The server is started with the same environment.
+  const { policy } = readConfig(process.env)
   const most = policy.sessions_per_user
   const signIns = Math.ceil(signInSeconds) * availableParallelism() * hashesOfACore
   return {
