@@ -16,7 +16,8 @@ const pages = {
 
 /**
  * @param root the folder that holds web
- * @returns the files by name, and for each page which of them it loads: `parts` come along with its script
+ * @returns the files by name, and for each page which of them it loads: `parts` come along with its script,
+ *   `later` are those that it may ask for
  */
 export async function bundlePages(root) {
   const { outputFiles, metafile } = await build({
@@ -48,15 +49,25 @@ export async function bundlePages(root) {
   const manifest = Object.fromEntries(
     Object.entries(pages).map(([name, entry]) => {
       const [script, { cssBundle, imports }] = made.find(([, { entryPoint }]) => entryPoint === entry)
+      const parts = imports.filter(({ kind }) => kind === "import-statement").map(({ path }) => path)
+      const later = reachable(metafile.outputs, script).filter(path => path !== script && !parts.includes(path))
       return [
         name,
         {
           script: basename(script),
           style: basename(cssBundle),
-          parts: imports.filter(({ kind }) => kind === "import-statement").map(({ path }) => basename(path)),
+          parts: parts.map(path => basename(path)),
+          later: later.map(path => basename(path)),
         },
       ]
     }),
   )
   return { files, manifest, inputs, licenses: licensesOf(root, inputs) }
+}
+
+/** What a script imports, and what that imports, at once or later. */
+function reachable(outputs, script) {
+  const found = new Set([script])
+  for (const path of found) for (const { path: next, external } of outputs[path].imports) if (!external) found.add(next)
+  return [...found]
 }

@@ -1,9 +1,11 @@
 /**
  * Refuses words that have a better one. The program says what it means in the field's standard terms and in plain
  * English: a word below was once the name of something here, or needs a second reading. The table says what to write instead.
+ * Texts of a page have to be there in each of its languages.
  */
 import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync, readdirSync } from "node:fs"
+import { untranslated } from "./messages.mjs"
 
 /** Each is a regular expression on one line of text, case ignored, and the words to use. */
 const refused = [
@@ -94,5 +96,7 @@ for (const name of files) {
     }
   }
 }
+const { wrong } = await untranslated()
+for (const line of wrong) console.log(line)
 console.log(`looked at ${files.length} files`)
-process.exitCode = found > 0 ? 1 : 0
+process.exitCode = found + wrong.length > 0 ? 1 : 0

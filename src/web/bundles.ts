@@ -77,6 +77,8 @@ interface PageFiles {
   readonly style: string
   /** Scripts that come along with it. */
   readonly parts: readonly string[]
+  /** Scripts that it may ask for. */
+  readonly later: readonly string[]
 }
 type Manifest = Readonly<Record<BundledPage, PageFiles>>
 interface Bundle {
@@ -100,7 +102,9 @@ async function loadBundle(): Promise<Bundle> {
 
 async function read(folder: URL): Promise<Made> {
   const manifest = JSON.parse(await readFile(new URL("manifest.json", folder), "utf8")) as Manifest
-  const names = new Set(Object.values(manifest).flatMap(({ script, style, parts }) => [script, style, ...parts]))
+  const names = new Set(
+    Object.values(manifest).flatMap(({ script, style, parts, later }) => [script, style, ...parts, ...later]),
+  )
   const files = await Promise.all([...names].map(async name => [name, await readFile(new URL(name, folder))] as const))
   return { manifest, files: Object.fromEntries(files) }
 }

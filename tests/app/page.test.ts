@@ -357,6 +357,51 @@ test("ten views in two themes and three widths: nothing is wider than the window
   }
 })
 
+test("a reader whose browser prefers German gets German, their own times, and the choice of another language", async ({
+  shared,
+  skip,
+}) => {
+  const { ada, server, channel } = await shared.seed(sharedServer)
+  await ada.on(shared.west).createMessage({ channel_id: channel.id, content: "Moin" })
+  const { page, context, noise } = await visitor(skip, { locale: "de-AT", timezoneId: "Pacific/Kiritimati" })
+  const asked: string[] = []
+  page.on("request", request => asked.push(request.url()))
+  const speaks = () => page.evaluate("document.documentElement.lang")
+  await page.goto(`${shared.east.url}/app`)
+  await page.getByLabel("Name oder E-Mail-Adresse").fill(ada.username)
+  expect(await speaks()).toBe("de-AT")
+  await page.getByLabel("Passwort").fill("not it")
+  await page.getByRole("button", { name: "Anmelden" }).click()
+  await page.getByRole("alert").filter({ hasText: "Name oder Passwort stimmt nicht" }).waitFor()
+  await page.getByLabel("Passwort").fill(ada.password)
+  await page.getByRole("button", { name: "Anmelden" }).click()
+  await page.getByRole("link", { name: "Shared" }).click()
+  await message(page, "Moin").waitFor()
+  const { dateTime, title } = await page.evaluate<{ dateTime: string; title: string }>(
+    `(({ dateTime, title }) => ({ dateTime, title }))(document.querySelector(".message time"))`,
+  )
+  const there = { timeZone: "Pacific/Kiritimati", dateStyle: "full", timeStyle: "medium" } as const
+  expect(title).toBe(new Intl.DateTimeFormat("de-AT", there).format(new Date(dateTime)))
+  expect(await objections(page)).toEqual([])
+
+  // What is written stays while the language changes; it is kept on this device.
+  await page.getByRole("textbox", { name: /^Nachricht an / }).fill("half a sentence")
+  await page.getByRole("link", { name: "Einstellungen", exact: true }).click()
+  await page.getByRole("link", { name: "Darstellung" }).click()
+  await page.getByLabel("Sprache").selectOption("English")
+  await page.getByRole("heading", { name: "Look" }).waitFor()
+  expect(await speaks()).toBe("en-GB")
+  const again = await context.newPage()
+  again.on("request", request => asked.push(request.url()))
+  const before = asked.length
+  await again.goto(`${shared.east.url}/app#/servers/${server.id}/${channel.id}`)
+  await again.getByRole("textbox", { name: /^Message / }).waitFor()
+  // Texts of a language are loaded by who reads it only.
+  const german = asked.slice(0, before).filter(url => !asked.slice(before).includes(url) && url.endsWith(".js"))
+  expect(german).toHaveLength(1)
+  expect(noise.filter(line => !/401/.test(line))).toEqual([])
+})
+
 /** Of who is signed in there. */
 const ownId = (page: Page): Promise<string> =>
   page.evaluate(`fetch("/api/v1/users/@me", { headers: { authorization: "Bearer " + localStorage.getItem("starling.app.token") } })

@@ -5,7 +5,8 @@ import { uploadInChunks } from "../../client/uploads.ts"
 import { wordsOf } from "../kit/api.ts"
 import { bytes } from "../kit/format.ts"
 import { t } from "../kit/text.ts"
-import { EmojiPicker, emojis } from "./emoji-picker.tsx"
+import { emojis } from "./emoji.ts"
+import { EmojiPicker } from "./emoji-picker.tsx"
 import { nameIn } from "./names.ts"
 import { send } from "./outbox.ts"
 import { me, watch } from "./session.ts"
@@ -385,10 +386,15 @@ function candidatesFor({ mark, word }: { mark: string; word: string }, server: S
   const fits = (name: string) => name.toLowerCase().includes(word)
   if (mark === ":") {
     const own = (known?.emojis ?? []).filter(({ name }) => fits(name))
-    const common = emojis.filter(([, words]) => words.split(" ").some(one => one.startsWith(word)))
+    const common = emojis.filter(([, words]) =>
+      `${words} ${t(words)}`
+        .toLowerCase()
+        .split(" ")
+        .some(one => one.startsWith(word)),
+    )
     return [
       ...own.map(({ id, name }) => ({ key: id, shown: `:${name}:`, inserted: `<:${name}:${id}>` })),
-      ...common.map(([emoji, words]) => ({ key: emoji, shown: `${emoji} ${words}`, inserted: emoji })),
+      ...common.map(([emoji, words]) => ({ key: emoji, shown: `${emoji} ${t(words)}`, inserted: emoji })),
     ].slice(0, maxCandidates)
   }
   if (!known) return []

@@ -1,18 +1,8 @@
 import { useEffect, useRef } from "preact/hooks"
 import { t } from "../kit/text.ts"
+import { emojis } from "./emoji.ts"
 import { base, watch } from "./session.ts"
 import { where } from "./places.ts"
-
-/** The ones that people take most, with the words by which they are found. */
-export const emojis: readonly (readonly [emoji: string, words: string])[] = [
-  ["👍", "thumbs up yes like"], ["👎", "thumbs down no"], ["❤️", "heart love"], ["😂", "joy laugh"], ["😊", "smile blush"], ["😍", "heart eyes love"],
-  ["😮", "open mouth wow"], ["😢", "cry sad"], ["😡", "angry rage"], ["🎉", "tada party"], ["🔥", "fire"], ["👀", "eyes look"],
-  ["🙏", "pray thanks please"], ["💯", "hundred"], ["✅", "check done yes"], ["❌", "cross no"], ["🚀", "rocket"], ["🤔", "thinking"],
-  ["😅", "sweat smile"], ["🙂", "slight smile"], ["😉", "wink"], ["😎", "sunglasses cool"], ["🤣", "rofl laugh"], ["😭", "sob cry"],
-  ["😱", "scream"], ["🥳", "party face"], ["😴", "sleeping"], ["🤷", "shrug"], ["🙌", "raised hands"], ["👏", "clap"],
-  ["💪", "muscle strong"], ["👋", "wave hello bye"], ["🤝", "handshake"], ["👌", "ok"], ["✨", "sparkles"], ["⭐", "star"],
-  ["🐛", "bug"], ["🐦", "bird starling"], ["☕", "coffee"], ["🍕", "pizza"], ["🎂", "cake birthday"], ["⚠️", "warning"],
-] // prettier-ignore
 
 /** A small board of emoji, those of the server first. */
 export function EmojiPicker({ onPick, onClose }: { onPick: (emoji: string) => void; onClose: () => void }) {
@@ -54,7 +44,7 @@ export function EmojiPicker({ onPick, onClose }: { onPick: (emoji: string) => vo
         </button>
       ))}
       {emojis.map(([emoji, words]) => (
-        <button key={emoji} type="button" title={words} aria-label={words} onClick={() => onPick(emoji)}>
+        <button key={emoji} type="button" title={t(words)} aria-label={t(words)} onClick={() => onPick(emoji)}>
           {emoji}
         </button>
       ))}

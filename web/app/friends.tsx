@@ -3,7 +3,7 @@ import type { Snowflake } from "../../client/contract.ts"
 import type { KnownRelationship } from "../../client/state.ts"
 import { Form, TextField } from "../kit/forms.tsx"
 import { Empty } from "../kit/states.tsx"
-import { t } from "../kit/text.ts"
+import { msgid, t } from "../kit/text.ts"
 import { attempt } from "../kit/toasts.tsx"
 import { avatarOf } from "./names.ts"
 import { goTo } from "./places.ts"
@@ -13,10 +13,10 @@ import { me, watch } from "./session.ts"
 
 type Status = KnownRelationship["status"]
 const titles: readonly (readonly [Status, string])[] = [
-  ["pending_incoming", "They would like to be friends"],
-  ["friend", "Friends"],
-  ["pending_outgoing", "Asked by you"],
-  ["blocked", "Blocked"],
+  ["pending_incoming", msgid("They would like to be friends")],
+  ["friend", msgid("Friends")],
+  ["pending_outgoing", msgid("Asked by you")],
+  ["blocked", msgid("Blocked")],
 ]
 
 /** What one sees first: a way to begin, then people. */

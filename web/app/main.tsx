@@ -6,6 +6,7 @@ import "../kit/theme.ts"
 import { Toasts } from "../kit/toasts.tsx"
 import { Entry, useReturn } from "./entry.tsx"
 import { Invitation, inviteInPath } from "./invite.tsx"
+import { speakChosen } from "./language.ts"
 import { goOn, session, signIn } from "./session.ts"
 import { Shell } from "./shell.tsx"
 
@@ -27,4 +28,5 @@ function App() {
   )
 }
 
-render(<App />, document.getElementById("page")!)
+const show = () => render(<App />, document.getElementById("page")!)
+speakChosen().then(show, show)

@@ -1,14 +1,14 @@
 import type { Snowflake } from "../../client/contract.ts"
-import { t } from "../kit/text.ts"
+import { msgid, t } from "../kit/text.ts"
 import { watch } from "./session.ts"
 
 const words = {
-  online: "online",
-  idle: "away",
-  dnd: "do not disturb",
-  offline: "offline",
-  invisible: "offline",
-} as const
+  online: msgid("online"),
+  idle: msgid("away"),
+  dnd: msgid("do not disturb"),
+  offline: msgid("offline"),
+  invisible: msgid("offline"),
+}
 
 /** A dot that says whether somebody is there, as far as this page was told. */
 export function Presence({ user, otherwise }: { user: Snowflake; otherwise?: keyof typeof words | undefined }) {

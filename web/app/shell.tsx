@@ -3,7 +3,7 @@ import type { Snowflake } from "../../client/contract.ts"
 import { Questions } from "../kit/dialog.tsx"
 import { useKeys } from "../kit/keys.ts"
 import { go } from "../kit/router.ts"
-import { t } from "../kit/text.ts"
+import { msgid, t } from "../kit/text.ts"
 import { Toasts } from "../kit/toasts.tsx"
 import { ChannelList } from "./channel-list.tsx"
 import { Conversation } from "./conversation.tsx"
@@ -209,11 +209,11 @@ function useOpened(place: Where): void {
 let recent: Snowflake[] = []
 
 const connectionWords = {
-  connecting: "Connecting …",
-  live: "Connected",
-  returning: "Connection lost. Coming back …",
-  closed: "Disconnected",
-} as const
+  connecting: msgid("Connecting …"),
+  live: msgid("Connected"),
+  returning: msgid("Connection lost. Coming back …"),
+  closed: msgid("Disconnected"),
+}
 
 /** Who one is, and whether what is shown is current. */
 function OwnLine() {

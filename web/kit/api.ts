@@ -1,5 +1,5 @@
 import type { Session } from "./session.ts"
-import { t } from "./text.ts"
+import { t, translated } from "./text.ts"
 
 /** What a call takes and answers. A route is named by its method and path: `GET /users/:user_id`. */
 export interface Call {
@@ -43,12 +43,21 @@ function errorIn(body: unknown): { message?: string; code?: number | string } {
 
 const answerWithinMs = 30_000
 
+/** The server's words, in the reader's language where the catalogue has them; what follows a colon is a detail. */
+function refusal(words: string): string {
+  const whole = translated(words)
+  if (whole !== undefined) return whole
+  const end = words.indexOf(": ")
+  const begin = end < 0 ? undefined : translated(words.slice(0, end))
+  return begin === undefined ? words : `${begin}${words.slice(end)}`
+}
+
 /** What to tell a person of something that failed. */
 export function wordsOf(error: unknown): string {
-  if (error instanceof Refusal) return error.message
+  if (error instanceof Refusal) return refusal(error.message)
   if (error instanceof DOMException && error.name === "TimeoutError") return t("The server did not answer in time.")
   if (error instanceof TypeError) return t("The server cannot be reached.")
-  if (error instanceof Error && "words" in error && typeof error.words === "string") return error.words
+  if (error instanceof Error && "words" in error && typeof error.words === "string") return refusal(error.words)
   return error instanceof Error ? error.message : t("Something went wrong.")
 }
 

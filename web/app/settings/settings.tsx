@@ -1,5 +1,5 @@
 import { linkTo } from "../../kit/router.ts"
-import { t } from "../../kit/text.ts"
+import { msgid, t } from "../../kit/text.ts"
 import { signOut } from "../session.ts"
 import { Account } from "./account.tsx"
 import { Look } from "./look.tsx"
@@ -8,11 +8,11 @@ import { Security } from "./security.tsx"
 import { Sessions } from "./sessions.tsx"
 
 const parts = [
-  ["account", "Account"],
-  ["security", "Password and second factor"],
-  ["sessions", "Sessions"],
-  ["privacy", "Privacy"],
-  ["look", "Look"],
+  ["account", msgid("Account")],
+  ["security", msgid("Password and second factor")],
+  ["sessions", msgid("Sessions")],
+  ["privacy", msgid("Privacy")],
+  ["look", msgid("Look")],
 ] as const
 
 /** What a person decides for themselves. */
