@@ -391,6 +391,8 @@ test("a reader whose browser prefers German gets German, their own times, and th
   await page.getByLabel("Sprache").selectOption("English")
   await page.getByRole("heading", { name: "Look" }).waitFor()
   expect(await speaks()).toBe("en-GB")
+  await page.evaluate(`location.hash = "#/servers/${server.id}/${channel.id}"`)
+  expect(await page.getByRole("textbox", { name: /^Message / }).inputValue()).toBe("half a sentence")
   const again = await context.newPage()
   again.on("request", request => asked.push(request.url()))
   const before = asked.length
