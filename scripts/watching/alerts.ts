@@ -296,6 +296,30 @@ export const alerts: readonly Alert[] = [
     },
   },
   {
+    name: "StarlingReplicaBehind",
+    severity: "ticket",
+    expr: "max(starling_postgres_replica_lag_seconds) > 30",
+    forMinutes: 10,
+    summary: "The replica of PostgreSQL is half a minute behind, or away",
+    meaning:
+      "Users notice nothing: searches and old messages are read from the primary again, which has the more to do. `1e9` means that a worker does not know how far the replica is.",
+    steps: [
+      "`pg_stat_replication` on the primary: no row means that the replica is not connected. Its own log says why.",
+      "A long statement on the replica, or `max_standby_streaming_delay`, holds it up: `pg_stat_activity` there.",
+      "If it cannot follow any more, make it anew with `pg_basebackup`, or leave `DATABASE_REPLICA_URL` out until it can.",
+    ],
+    example: {
+      fires: {
+        'starling_postgres_replica_lag_seconds{worker="web-0"}': "0x5 1000000000x35",
+        'starling_postgres_replica_lag_seconds{worker="web-1"}': "0x40",
+      },
+      silent: {
+        'starling_postgres_replica_lag_seconds{worker="web-0"}': "0.4x40",
+        'starling_postgres_replica_lag_seconds{worker="web-1"}': "0.4x22 45x8 0.4x10",
+      },
+    },
+  },
+  {
     name: "StarlingDescriptorsLow",
     severity: "ticket",
     expr: "starling_process_open_descriptors / starling_process_descriptor_limit > 0.8",

@@ -1,6 +1,6 @@
 /** What deploy/ has for systemd, Kubernetes and compose: held against their own checkers, and against the program's settings. */
 import { execFile } from "node:child_process"
-import { access, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { access, cp, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
@@ -27,19 +27,24 @@ const outcome = (program: string, args: readonly string[], env: Record<string, s
     (error: { code: number; stdout: string; stderr: string }) => error,
   )
 
-test("systemd has nothing to say about the unit, and finds it hardly exposed", async ({ folder, skip }) => {
+test("systemd has nothing to say about the units, and finds the server hardly exposed", async ({ folder, skip }) => {
   await requirePrograms(skip, "systemd-analyze")
   const opt = join(folder, "opt")
   await mkdir(join(opt, "dist", "src"), { recursive: true })
   await cp(join(deploy, "healthcheck"), join(opt, "healthcheck"))
   await writeFile(join(folder, "starling.env"), "")
-  const unit = (await readFile(join(deploy, "systemd", "starling.service"), "utf8"))
-    .replaceAll("/opt/starling", opt)
-    .replaceAll("/usr/bin/node", process.execPath)
-    .replaceAll("/etc/starling", folder)
+  const files = []
+  for (const name of await readdir(join(deploy, "systemd"))) {
+    const unit = (await readFile(join(deploy, "systemd", name), "utf8"))
+      .replaceAll("/opt/starling", opt)
+      .replaceAll("/usr/bin/node", process.execPath)
+      .replaceAll("/etc/starling", folder)
+    files.push(join(folder, name))
+    await writeFile(join(folder, name), unit)
+  }
+  expect(files).toHaveLength(3)
+  expect(await outcome("systemd-analyze", ["verify", ...files])).toEqual({ code: 0, stdout: "", stderr: "" })
   const file = join(folder, "starling.service")
-  await writeFile(file, unit)
-  expect(await outcome("systemd-analyze", ["verify", file])).toEqual({ code: 0, stdout: "", stderr: "" })
   // 0 is nothing, 100 is everything that root may do; an ordinary service has 92.
   const words = ["security", "--offline=true", "--threshold=20", "--no-pager", file]
   expect((await outcome("systemd-analyze", words)).code).toBe(0)
