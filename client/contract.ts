@@ -82,7 +82,7 @@ export interface Routes {
   restoreEmail: Call<EmailRestoration, SuccessResponse>
   /** Start a sign-in with a provider. It must be completed within ten minutes. `GET /auth/oauth/:provider/login` */
   beginOAuth: Call<{
-    /** `google`, `github`, `microsoft` or `gitlab` */
+    /** `google`, `github`, `microsoft`, `gitlab`, or the id of an issuer of this server, as its capabilities list them */
     provider: string
   } & {
     /** Exactly one of the redirect URIs in the configuration */
@@ -90,7 +90,7 @@ export interface Routes {
   }, OAuthLoginResponse>
   /** Complete a sign-in with the provider's response. A new user gets an account. `POST /auth/oauth/:provider/callback` */
   completeOAuth: Call<{
-    /** `google`, `github`, `microsoft` or `gitlab` */
+    /** `google`, `github`, `microsoft`, `gitlab`, or the id of an issuer of this server, as its capabilities list them */
     provider: string
   } & OAuthCallbackRequest, LoginResponse>
   /** Get the caller's own account, with what others do not see of it. `GET /users/@me` */
@@ -1504,6 +1504,16 @@ export interface CapabilitiesResponse {
     telemetry: boolean
     /** The configured providers */
     oauth_providers: string[]
+    /** The ways to sign in */
+    sign_in: {
+      /** Whether a name and a password sign in, and make an account */
+      password: boolean
+      providers: {
+        id: string
+        /** For a button */
+        name: string
+      }[]
+    }
   }
 }
 

@@ -7,6 +7,7 @@ import { z } from "zod"
 import type { ClusterConfig } from "../cluster.config.ts"
 import type { AutomodClassifiers } from "./contract/communities/automod-settings.ts"
 import { routes } from "./contract/contract.ts"
+import { Snowflake } from "./contract/core/fields.ts"
 import { labelOf } from "./contract/core/limits.ts"
 import { operatorsRoot, type Route } from "./contract/core/registry.ts"
 import { gatewayPath, pages, type PageRoute } from "./contract/pages.ts"
@@ -17,7 +18,14 @@ import { configuredClassifier } from "./domain/communities/automod-settings.ts"
 import { sentinelPlace } from "./domain/core/sentinel-url.ts"
 import { isEmailAddress } from "./domain/accounts/email-addresses.ts"
 import { stemmedLanguages } from "./domain/messages/search-text.ts"
-import { isLoopback, isRedirectUri, oauthProviders, type OAuthProvider } from "./domain/accounts/oauth.ts"
+import {
+  configuredProviders,
+  isLoopback,
+  isOAuthProvider,
+  isRedirectUri,
+  oauthProviders,
+  type OAuthProvider,
+} from "./domain/accounts/oauth.ts"
 
 /** One setting. `secret` keeps a refused value out of the message about it. */
 interface Setting<S extends z.ZodType = z.ZodType> {
@@ -104,6 +112,51 @@ const fromProvider = <Name extends OAuthProvider>(provider: Name, title: string)
       secret: true as const,
     },
   }) as Record<`oauth_${Name}_client_${"id" | "secret"}`, Setting<z.ZodOptional<z.ZodString>>>
+
+/** An issuer as it is written down; see docs/operate/sign-in.md. */
+const oidcIssuer = z.strictObject({
+  id: z
+    .string()
+    .regex(/^[a-z][a-z0-9-]{0,31}$/, "expected up to 32 lower-case letters, digits and hyphens")
+    .refine(id => !isOAuthProvider(id), "is the name of another provider"),
+  name: z.string().min(1).max(64),
+  issuer: providerUrl,
+  client_id: z.string().min(1).max(512),
+  client_secret: z.string().min(1).max(512),
+  scope: z
+    .string()
+    .max(512)
+    .refine(scope => scope.split(" ").includes("openid"), "expected scopes with openid among them")
+    .default("openid email profile"),
+  email_domains: z
+    .array(
+      z
+        .string()
+        .min(1)
+        .max(255)
+        .transform(domain => domain.toLowerCase().replace(/^[@.]+/, "")),
+    )
+    .max(100)
+    .default([]),
+  groups_claim: z.string().min(1).max(256).default("groups"),
+  roles: z
+    .record(z.string().min(1).max(256), z.array(Snowflake).min(1).max(20))
+    .refine(roles => Object.keys(roles).length <= 200, "expected at most 200 groups")
+    .default({}),
+})
+
+/** Every problem names its place, and none what was written there: it may be a secret. */
+const oidcIssuers = z.unknown().transform((value, context) => {
+  const read = z
+    .array(oidcIssuer, "expected a JSON array of issuers")
+    .max(20, "expected at most 20 issuers")
+    .refine(all => new Set(all.map(({ id }) => id)).size === all.length, "expected a different id for each issuer")
+    .safeParse(typeof value === "string" ? parsedObject(value) : value)
+  if (read.success) return read.data
+  for (const { path, message } of read.error.issues)
+    context.addIssue(path.length === 0 ? message : `${path.join(".")}: ${message}`)
+  return z.NEVER
+})
 
 const iceUrl = (scheme: RegExp) =>
   z
@@ -482,6 +535,19 @@ const policy = {
   ),
   ...fromProvider("gitlab", "GitLab"),
   oauth_gitlab_issuer: setting(providerUrl, "https://gitlab.com", "GitLab's OpenID issuer: its URL."),
+  oidc_issuers: {
+    ...setting(
+      oidcIssuers,
+      [],
+      "OpenID Connect issuers for single sign-on, as a JSON array of `{id, name, issuer, client_id, client_secret}` and, where needed, `scope`, `email_domains`, `groups_claim` and `roles`; see [signing in](sign-in.md).",
+    ),
+    secret: true as const,
+  },
+  password_login_enabled: setting(
+    flag,
+    true,
+    "Whether a name and a password sign in and make an account. `false`: people sign in through providers only. The operator area keeps its own passwords.",
+  ),
   account_deletion_days: setting(
     integer(0, 365),
     30,
@@ -732,6 +798,14 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     const [id, secret] = [`oauth_${provider}_client_id`, `oauth_${provider}_client_secret`] as const
     if ((rules[id] === undefined) !== (rules[secret] === undefined))
       problems.push(`${variable(id)}: comes together with ${variable(secret)}`)
+  }
+
+  if (!rules.password_login_enabled && problems.length === 0) {
+    const hasProvider = configuredProviders(rules).length + rules.oidc_issuers.length > 0
+    if (!hasProvider || rules.oauth_redirect_uris.length === 0)
+      problems.push(
+        `${variable("password_login_enabled")}: without passwords nobody could sign in; it needs a provider and ${variable("oauth_redirect_uris")}`,
+      )
   }
 
   const files = filesOf(here, problems)

@@ -2,10 +2,12 @@ import { generateKeyPairSync, sign } from "node:crypto"
 import { beforeEach, expect, test } from "vitest"
 import { Failure } from "../contract/core/errors.ts"
 import type { OAuthPolicy, OAuthProvider } from "../domain/accounts/oauth.ts"
+import type { OidcPolicy } from "../domain/accounts/oidc.ts"
 import { silentLog } from "../observability/log.ts"
 import { createOAuthProviders, type OAuthProviderClient } from "./oauth-providers.ts"
 
-const policy: OAuthPolicy = {
+const policy: OAuthPolicy & OidcPolicy = {
+  oidc_issuers: [],
   oauth_redirect_uris: [],
   oauth_google_client_id: "us",
   oauth_google_client_secret: "secret",

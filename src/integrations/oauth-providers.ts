@@ -20,6 +20,7 @@ import {
   type OAuthProfile,
   type OAuthProvider,
 } from "../domain/accounts/oauth.ts"
+import { hasRoles, profileOfIssuer, type OidcIssuer, type OidcPolicy } from "../domain/accounts/oidc.ts"
 import type { Log } from "../observability/log.ts"
 
 /**
@@ -51,6 +52,8 @@ export interface Return {
 }
 
 export interface OAuthProviderClient {
+  /** It signs what it says, for a nonce. */
+  readonly isOpenId: boolean
   urlFor(departure: Departure): Promise<string>
   /** Who it was. Throws `oauth_failed`, `oauth_unidentified` or `oauth_unavailable`. */
   identify(from: Return): Promise<OAuthProfile>
@@ -75,16 +78,16 @@ interface Surroundings {
 
 /** Those that the operator has configured. */
 export function createOAuthProviders(
-  policy: OAuthPolicy,
+  policy: OAuthPolicy & OidcPolicy,
   { log, clock, fetch: reach = fetch }: Surroundings,
-): ReadonlyMap<OAuthProvider, OAuthProviderClient> {
+): ReadonlyMap<string, OAuthProviderClient> {
   let waiting = 0
 
   /**
    * Everything that is asked of a provider on behalf of one request: bounded, and refused in one
    * way.
    */
-  async function asking<T>(provider: OAuthProvider, refusal: Refusal, ask: () => Promise<T>): Promise<T> {
+  async function asking<T>(provider: string, refusal: Refusal, ask: () => Promise<T>): Promise<T> {
     if (waiting >= maxConcurrent) throw fail("oauth_unavailable", { retry_after: 5 })
     waiting++
     let timer: NodeJS.Timeout | undefined
@@ -108,20 +111,13 @@ export function createOAuthProviders(
     }
   }
 
-  const doorOf = (provider: OAuthProvider): OAuthProviderClient => {
-    const { scope, query, isOpenId } = oauthAsking[provider]
-    const client = {
-      id: policy[`oauth_${provider}_client_id`]!,
-      secret: policy[`oauth_${provider}_client_secret`]!,
-    }
-    const configuration = isOpenId
-      ? keptFor(keepFor, clock, () => discovered(issuerOf(policy, provider), client, reach))
-      : keptFor(Infinity, clock, () => Promise.resolve(plainOAuth(policy, client, reach)))
-
+  const clientOf = ({ name, scope, query, isOpenId, load, profileOf }: Setup): OAuthProviderClient => {
+    const configuration = keptFor(isOpenId ? keepFor : Infinity, clock, load)
     return {
+      isOpenId,
       urlFor: ({ redirectUri, state, codeChallenge, nonce }) =>
-        asking(provider, "oauth_unavailable", async () => {
-          const url = buildAuthorizationUrl(await configuration(), {
+        asking(name, "oauth_unavailable", async () => {
+          const url = buildAuthorizationUrl(await configuration.get(), {
             redirect_uri: redirectUri,
             scope,
             state,
@@ -134,8 +130,8 @@ export function createOAuthProviders(
         }),
 
       identify: ({ redirectUri, code, issuer, codeVerifier, nonce }) =>
-        asking(provider, "oauth_failed", async () => {
-          const config = await configuration()
+        asking(name, "oauth_failed", async () => {
+          const config = await configuration.get()
           const back = new URL(redirectUri)
           back.searchParams.set("code", code)
           const server = config.serverMetadata()
@@ -146,19 +142,76 @@ export function createOAuthProviders(
             pkceCodeVerifier: codeVerifier,
             ...(nonce !== null && { expectedNonce: nonce }),
             idTokenExpected: isOpenId,
+          }).catch((error: unknown) => {
+            // Keys that were changed less than a minute after the last look: the next sign-in sees them.
+            if (isOfUnknownKey(error)) configuration.forget(config)
+            throw error
           })
-          const profile = isOpenId
-            ? profileOfClaims(provider, await claimsOf(provider, config, tokens))
-            : profileOfGithub(
-                new URL(policy.oauth_github_api_url).origin,
-                ...(await githubAnswers(config, policy.oauth_github_api_url, tokens.access_token)),
-              )
+          const profile = await profileOf(config, tokens)
           if (!profile) throw fail("oauth_unidentified")
           return profile
         }),
     }
   }
-  return new Map(configuredProviders(policy).map(provider => [provider, doorOf(provider)]))
+  const setups = [
+    ...configuredProviders(policy).map(provider => setupOf(policy, provider, reach)),
+    ...policy.oidc_issuers.map(issuer => setupOfIssuer(issuer, reach)),
+  ]
+  return new Map(setups.map(setup => [setup.name, clientOf(setup)]))
+}
+
+/** In what one provider differs from another. */
+interface Setup {
+  readonly name: string
+  readonly scope: string
+  readonly query: Readonly<Record<string, string>>
+  readonly isOpenId: boolean
+  readonly load: () => Promise<Configuration>
+  readonly profileOf: (config: Configuration, tokens: Tokens) => Promise<OAuthProfile | undefined>
+}
+
+function setupOf(policy: OAuthPolicy, provider: OAuthProvider, reach: typeof fetch): Setup {
+  const client = {
+    id: policy[`oauth_${provider}_client_id`]!,
+    secret: policy[`oauth_${provider}_client_secret`]!,
+  }
+  if (oauthAsking[provider].isOpenId)
+    return {
+      name: provider,
+      ...oauthAsking[provider],
+      load: () => discovered(issuerOf(policy, provider), client, reach),
+      profileOf: async (config, tokens) => profileOfClaims(provider, await claimsOf(provider, config, tokens)),
+    }
+  const api = policy.oauth_github_api_url
+  return {
+    name: provider,
+    ...oauthAsking[provider],
+    load: async () => plainOAuth(policy, client, reach),
+    profileOf: async (config, { access_token }) =>
+      profileOfGithub(new URL(api).origin, ...(await githubAnswers(config, api, access_token))),
+  }
+}
+
+function setupOfIssuer(issuer: OidcIssuer, reach: typeof fetch): Setup {
+  const client = { id: issuer.client_id, secret: issuer.client_secret }
+  return {
+    name: issuer.id,
+    scope: issuer.scope,
+    query: {},
+    isOpenId: true,
+    load: () => discovered(new URL(issuer.issuer), client, reach),
+    async profileOf(config, tokens) {
+      const claims = tokens.claims()!
+      const wanted = ["email", "email_verified", ...(hasRoles(issuer) ? [issuer.groups_claim] : [])]
+      if (wanted.every(name => claims[name] !== undefined) || !config.serverMetadata().userinfo_endpoint)
+        return profileOfIssuer(issuer, claims)
+      // What is not in the token is said there. What the token says was signed, so it counts.
+      const more = await fetchUserInfo(config, tokens.access_token, claims.sub)
+      // Whether an address is verified is said of the address beside it, and of no other.
+      const { email, email_verified } = claims.email_verified === undefined ? more : claims
+      return profileOfIssuer(issuer, { ...more, ...claims, email, email_verified })
+    },
+  }
 }
 
 interface Client {
@@ -244,8 +297,21 @@ function isUnavailable(error: unknown): boolean {
   return false
 }
 
+/** A token is signed with a key that is not among those that were looked at. */
+function isOfUnknownKey(error: unknown): boolean {
+  for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++)
+    if ((at as { code?: unknown }).code === "OAUTH_KEY_SELECTION_FAILED") return true
+  return false
+}
+
+interface Kept<T> {
+  get(): Promise<T>
+  /** The next to ask loads again, if it is still this one that is kept. */
+  forget(value: T): void
+}
+
 /** Loads once for all who wait, again when it is old; what is old is better than nothing. */
-function keptFor<T>(milliseconds: number, clock: () => number, load: () => Promise<T>): () => Promise<T> {
+function keptFor<T>(milliseconds: number, clock: () => number, load: () => Promise<T>): Kept<T> {
   let kept: { value: T; until: number } | undefined
   let loading: Promise<T> | undefined
   const reload = async () => {
@@ -257,12 +323,17 @@ function keptFor<T>(milliseconds: number, clock: () => number, load: () => Promi
       loading = undefined
     }
   }
-  return async () => {
-    if (kept && kept.until > clock()) return kept.value
-    loading ??= reload()
-    if (!kept) return loading
-    loading.catch(() => {})
-    return kept.value
+  return {
+    async get() {
+      if (kept && kept.until > clock()) return kept.value
+      loading ??= reload()
+      if (!kept) return loading
+      loading.catch(() => {})
+      return kept.value
+    },
+    forget(value) {
+      if (kept?.value === value) kept = undefined
+    },
   }
 }
 

@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from "node:crypto"
+import { generateKeyPairSync, sign, type KeyObject } from "node:crypto"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import type Provider from "oidc-provider"
@@ -22,6 +22,9 @@ export interface CameBack {
   readonly iss: string
 }
 
+/** What it is registered as where it is an issuer of the operator's own. */
+export const ownIssuer = "acme"
+
 const secret = "a-secret-of-the-server-at-the-provider"
 
 type Context = Parameters<Parameters<Provider["use"]>[0]>[0]
@@ -38,6 +41,9 @@ export class OAuthProviderServer {
   /** Changes an answer to the server before it goes out, or keeps it. */
   meddle: ((ctx: Context) => void | Promise<void>) | undefined
   readonly #close: () => Promise<void>
+  #key!: { readonly id: string; readonly privateKey: KeyObject }
+  /** Begins anew with another key, as after a change of keys; what it knows it keeps. */
+  changeKeys!: () => void
 
   private constructor(issuer: string, close: () => Promise<void>) {
     this.issuer = issuer
@@ -55,28 +61,37 @@ export class OAuthProviderServer {
       await new Promise(resolve => server.close(resolve))
     })
 
-    const provider = new Provider(issuer, self.#configuration(redirectUris))
-    provider.use(async (ctx, next) => {
-      // It has no page on which to choose among accounts: nobody has more than one here.
-      if (ctx.query["prompt"] === "select_account") ctx.query = { ...ctx.query, prompt: undefined }
-      const isOurs = !/^\/(?:auth|interaction)/.test(ctx.path)
-      if (isOurs) self.asked.push(`${ctx.method} ${ctx.path}`)
-      if (ctx.path.startsWith("/api/")) {
-        const token = await provider.AccessToken.find(ctx.get("authorization").replace(/^Bearer /, ""))
-        self.#answerAsGithub(ctx, token?.accountId)
-      } else await next()
-      if (isOurs) await self.meddle?.(ctx)
-    })
-    const answer = provider.callback()
+    let keys = 0
+    self.changeKeys = () => {
+      self.#key = {
+        id: `key-${++keys}`,
+        privateKey: generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey,
+      }
+      const provider = new Provider(issuer, self.#configuration(redirectUris))
+      provider.use(async (ctx, next) => {
+        // It has no page on which to choose among accounts: nobody has more than one here.
+        if (ctx.query["prompt"] === "select_account") ctx.query = { ...ctx.query, prompt: undefined }
+        const isOurs = !/^\/(?:auth|interaction)/.test(ctx.path)
+        if (isOurs) self.asked.push(`${ctx.method} ${ctx.path}`)
+        if (ctx.path.startsWith("/api/")) {
+          const token = await provider.AccessToken.find(ctx.get("authorization").replace(/^Bearer /, ""))
+          self.#answerAsGithub(ctx, token?.accountId)
+        } else await next()
+        if (isOurs) await self.meddle?.(ctx)
+      })
+      answer = provider.callback()
+    }
+    let answer!: ReturnType<Provider["callback"]>
+    self.changeKeys()
     server.on("request", (request, response) => void answer(request, response))
     return self
   }
 
   #configuration(redirectUris: readonly string[]): Configuration {
-    const key = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" })
+    const { id: kid, privateKey } = this.#key
     const scopes = new Set(oauthProviders.flatMap(name => oauthAsking[name].scope.split(" ")))
     return {
-      clients: oauthProviders.map((name): ClientMetadata => ({
+      clients: [...oauthProviders, ownIssuer].map((name): ClientMetadata => ({
         client_id: name,
         client_secret: secret,
         redirect_uris: [...redirectUris],
@@ -84,11 +99,11 @@ export class OAuthProviderServer {
         application_type: "native",
         token_endpoint_auth_method: "client_secret_post",
       })),
-      jwks: { keys: [{ ...key, kid: "one", use: "sig", alg: "RS256" }] },
+      jwks: { keys: [{ ...privateKey.export({ format: "jwk" }), kid, use: "sig", alg: "RS256" }] },
       cookies: { keys: ["cookies-of-the-provider"] },
       scopes: [...scopes],
       claims: {
-        openid: ["sub", "tid", "xms_edov"],
+        openid: ["sub", "tid", "xms_edov", "groups", "_claim_names"],
         email: ["email", "email_verified"],
         profile: ["name", "preferred_username", "nickname"],
       },
@@ -99,8 +114,11 @@ export class OAuthProviderServer {
         if (!person) return undefined
         return {
           accountId: sub,
-          // GitLab leaves what somebody is called to its user endpoint.
-          claims: use => ({ sub, ...(use === "id_token" && ctx.oidc.client?.clientId === "gitlab" ? {} : person) }),
+          // These leave what somebody is called to the user endpoint.
+          claims: use => ({
+            sub,
+            ...(use === "id_token" && ["gitlab", ownIssuer].includes(ctx.oidc.client!.clientId) ? {} : person),
+          }),
         }
       },
     }
@@ -135,6 +153,26 @@ export class OAuthProviderServer {
       STARLING_OAUTH_GITHUB_AUTHORIZE_URL: `${this.issuer}/auth`,
       STARLING_OAUTH_GITHUB_TOKEN_URL: `${this.issuer}/token`,
       STARLING_OAUTH_GITHUB_API_URL: `${this.issuer}/api`,
+    }
+  }
+
+  /** The same token, signed by it, with other claims. */
+  signed(token: string, change: (claims: Record<string, unknown>) => object): string {
+    const claims = JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString()) as Record<string, unknown>
+    const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url")
+    const text = `${encode({ alg: "RS256", kid: this.#key.id })}.${encode({ ...claims, ...change(claims) })}`
+    return `${text}.${sign("sha256", Buffer.from(text), this.#key.privateKey).toString("base64url")}`
+  }
+
+  /** What the operator writes down to use it as an issuer of their own. */
+  asOwnIssuer(more: object = {}): object {
+    return {
+      id: ownIssuer,
+      name: "Acme",
+      issuer: this.issuer,
+      client_id: ownIssuer,
+      client_secret: secret,
+      ...more,
     }
   }
 

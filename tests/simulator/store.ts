@@ -556,6 +556,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
 
     servers: {
+      ofRoles: unsupported("servers.ofRoles"),
       async load(id) {
         const [server, ownRoles, ownChannels, overrides, voice] = await Promise.all([
           ask("servers.load/servers", () => servers.get(id)),

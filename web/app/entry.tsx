@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks"
 import type { LoginResponse } from "../../client/contract.ts"
 import { Checkbox, Form, TextField } from "../kit/forms.tsx"
+import { wordsOf } from "../kit/api.ts"
 import { t } from "../kit/text.ts"
 import { useResource } from "../kit/resource.ts"
 import { anonymous, base, signedOutBecause, signIn } from "./session.ts"
@@ -15,12 +16,18 @@ export function Entry() {
     if (reply.token === null) setChallenge(reply)
     else signIn(reply.token)
   }
+  const notBack = useReturn(done)
   return (
     <main class="entry">
       <p class="server">{document.body.dataset["server"]}</p>
       {signedOutBecause.value === "ended" && (
         <p class="notice warm" role="status">
           {t("You were signed out: this session has ended.")}
+        </p>
+      )}
+      {notBack && (
+        <p class="failure" role="alert">
+          {notBack}
         </p>
       )}
       {challenge ? (
@@ -68,6 +75,16 @@ function Login({
 }) {
   const [username, setUsername] = useState("")
   const [password, setPassword] = useState("")
+  const { data } = useResource(() => anonymous.getCapabilities(), [])
+  const ways = data?.features.sign_in
+  const providers = <Providers providers={ways?.providers ?? []} />
+  if (ways?.password === false)
+    return (
+      <>
+        <h1>{t("Sign in")}</h1>
+        {providers}
+      </>
+    )
   return (
     <>
       <h1>{t("Sign in")}</h1>
@@ -93,7 +110,7 @@ function Login({
           maxLength={1024}
         />
       </Form>
-      <Providers />
+      {providers}
       <p class="ways">
         <button type="button" class="quiet" onClick={onRegister}>
           {t("Make an account")}
@@ -258,25 +275,23 @@ const kept = "starling.app.oauth"
 const redirectUri = () => `${location.origin}${base}/app`
 
 /** Signing in through other services, as far as this server has any. */
-function Providers() {
-  const { data } = useResource(() => anonymous.getCapabilities(), [])
+function Providers({ providers }: { providers: readonly { id: string; name: string }[] }) {
   const [failure, fail] = useState<string>()
-  const providers = data?.features.oauth_providers ?? []
   const begin = async (provider: string) => {
     try {
       const { url, state, code_verifier } = await anonymous.beginOAuth({ provider, redirect_uri: redirectUri() })
       sessionStorage.setItem(kept, JSON.stringify({ provider, state, code_verifier }))
       location.assign(url)
     } catch (error) {
-      fail(error instanceof Error ? error.message : t("Something went wrong."))
+      fail(wordsOf(error))
     }
   }
   if (providers.length === 0) return null
   return (
     <div class="providers">
-      {providers.map(provider => (
-        <button key={provider} type="button" onClick={() => void begin(provider)}>
-          {t("Continue with {provider}", { provider: provider[0]!.toUpperCase() + provider.slice(1) })}
+      {providers.map(({ id, name }) => (
+        <button key={id} type="button" onClick={() => void begin(id)}>
+          {t("Continue with {provider}", { provider: name })}
         </button>
       ))}
       {failure && (
@@ -288,13 +303,14 @@ function Providers() {
   )
 }
 
-/** A provider has sent the person back here. */
-export function useReturn(onDone: (reply: LoginResponse) => void): void {
+/** A provider has sent the person back here. @returns why they are not signed in */
+function useReturn(onDone: (reply: LoginResponse) => void): string | undefined {
+  const [failure, fail] = useState<string>()
   useEffect(() => {
     const search = new URLSearchParams(location.search)
-    const code = search.get("code")
+    const [code, error] = [search.get("code"), search.get("error")]
     const before = sessionStorage.getItem(kept)
-    if (code === null || before === null) return
+    if ((code ?? error) === null || before === null) return
     sessionStorage.removeItem(kept)
     history.replaceState(null, "", location.pathname + location.hash)
     const { provider, state, code_verifier } = JSON.parse(before) as {
@@ -303,6 +319,7 @@ export function useReturn(onDone: (reply: LoginResponse) => void): void {
       code_verifier: string
     }
     if (state !== search.get("state")) return
+    if (code === null) return fail(t("You were not signed in there."))
     anonymous
       .completeOAuth({
         provider,
@@ -310,7 +327,9 @@ export function useReturn(onDone: (reply: LoginResponse) => void): void {
         state,
         code_verifier,
         redirect_uri: redirectUri(),
+        ...(search.has("iss") && { iss: search.get("iss")! }),
       })
-      .then(onDone, () => {})
+      .then(onDone, (refusal: unknown) => fail(wordsOf(refusal)))
   }, [])
+  return failure
 }

@@ -4,18 +4,15 @@ import { render } from "preact"
 import { Questions } from "../kit/dialog.tsx"
 import "../kit/theme.ts"
 import { Toasts } from "../kit/toasts.tsx"
-import { Entry, useReturn } from "./entry.tsx"
+import { Entry } from "./entry.tsx"
 import { Invitation, inviteInPath } from "./invite.tsx"
 import { speakChosen } from "./language.ts"
-import { goOn, session, signIn } from "./session.ts"
+import { goOn, session } from "./session.ts"
 import { Shell } from "./shell.tsx"
 
 goOn()
 
 function App() {
-  useReturn(({ token }) => {
-    if (token !== null) signIn(token)
-  })
   const { value: signedIn } = session
   if (signedIn) return <Shell key={signedIn.client.token} />
   return (

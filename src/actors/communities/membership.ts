@@ -54,6 +54,8 @@ export interface MembershipCommands extends ServerAccountCommands {
   join(input: Joining & { code: string }): { server_id: Snowflake }
   /** The same without an invite, where the server is open to everybody. */
   joinPublic(input: Joining): { server_id: Snowflake }
+  /** The same for somebody whom the operator's configuration brings here by a group of theirs. */
+  joinMapped(input: Joining): { server_id: Snowflake }
   leave(input: { user: Snowflake }): { left: true }
   kick(input: AuditContext & { member_id: Snowflake }): { kicked: true }
   /** A temporary member has disconnected for good: the membership ends. */
@@ -96,7 +98,7 @@ const leftTimeout = (user: Snowflake): Need<ServerState> => leftTimeoutFacts.nee
 
 type Commands = ActorKind<ServerState, ServerState, MembershipCommands>["commands"]
 
-const joinCommands: Pick<Commands, "join" | "joinPublic"> = {
+const joinCommands: Pick<Commands, "join" | "joinPublic" | "joinMapped"> = {
   join: {
     needs: ({ user, code }) => [member(user.id), ban(user.id), leftTimeout(user.id), invite(code), inviteCount],
     turn(context, { code, ...joining }) {
@@ -137,6 +139,17 @@ const joinCommands: Pick<Commands, "join" | "joinPublic"> = {
       const { id } = joining.user
       if (memberFacts.of(server).get(id)) throw fail("already_member")
       if (!server.public) throw fail("access_denied")
+      if (banFacts.of(server).get(id)) throw fail("banned")
+      return { ...joins(server, joining, context), reply: { server_id: server.id } }
+    },
+  },
+
+  joinMapped: {
+    needs: ({ user }) => [member(user.id), ban(user.id), leftTimeout(user.id)],
+    turn(context, joining) {
+      const { state: server } = context
+      const { id } = joining.user
+      if (memberFacts.of(server).get(id)) throw fail("already_member")
       if (banFacts.of(server).get(id)) throw fail("banned")
       return { ...joins(server, joining, context), reply: { server_id: server.id } }
     },

@@ -43,6 +43,13 @@ export interface RoleCommands {
   /** `shown`: the member as others see them, here and in the next. */
   giveRole(input: AuditContext & { member_id: Snowflake; role_id: Snowflake; shown: Actor }): { given: true }
   takeRole(input: AuditContext & { member_id: Snowflake; role_id: Snowflake; shown: Actor }): { taken: true }
+  /**
+   * Roles that the operator's configuration ties to groups of an issuer. Nobody in the server has to
+   * allow it, so no route leads here. What is not there, or was done before, is left out.
+   */
+  mapRoles(input: { shown: Actor; give: readonly Snowflake[]; take: readonly Snowflake[]; reason: string }): {
+    changed: number
+  }
 }
 
 type Server = Readonlied<ServerState>
@@ -224,6 +231,26 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
         role_id: { old: role.id, new: null },
       })
       return { ...assignment(server, target, left, shown), reply: { taken: true } }
+    },
+  },
+
+  mapRoles: {
+    needs: ({ shown }) => [member(shown.id)],
+    turn(context, { shown, give, take, reason }) {
+      const { state: server } = context
+      const target = memberFacts.of(server).get(shown.id)
+      if (!target) return { reply: { changed: 0 } }
+      const isOther = (id: Snowflake) => id !== server.id && server.roles.has(id)
+      const given = give.filter(id => isOther(id) && !target.roles.includes(id))
+      const taken = take.filter(id => isOther(id) && target.roles.includes(id))
+      if (given.length + taken.length === 0) return { reply: { changed: 0 } }
+      const noted = { ...context, user: shown.id, reason }
+      for (const id of given)
+        audit(noted, "MEMBER_ROLE_ADD", memberTarget(shown.id), { role_id: { old: null, new: id } })
+      for (const id of taken)
+        audit(noted, "MEMBER_ROLE_REMOVE", memberTarget(shown.id), { role_id: { old: id, new: null } })
+      const roles = [...target.roles.filter(id => !taken.includes(id)), ...given]
+      return { ...assignment(server, target, roles, shown), reply: { changed: given.length + taken.length } }
     },
   },
 }

@@ -56,6 +56,7 @@ export const register = defineRoute({
     "too_young",
     "user_exists",
     "registered_unverified",
+    "password_login_disabled",
   ],
 })
 
@@ -81,7 +82,7 @@ export const login = defineRoute({
   body: LoginInput,
   example: { username: sample.username, password: sample.password },
   reply: LoginReply,
-  fails: ["invalid_credentials", "account_locked", "email_not_verified", "account_deleted"],
+  fails: ["invalid_credentials", "account_locked", "email_not_verified", "account_deleted", "password_login_disabled"],
 })
 
 export const logout = defineRoute({

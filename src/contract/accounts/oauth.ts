@@ -6,7 +6,11 @@ import { defineRoute } from "../core/registry.ts"
 
 /** Any text: what is no provider is refused with 400. */
 const byProvider = z.object({
-  provider: z.string().meta({ description: "`google`, `github`, `microsoft` or `gitlab`", example: "google" }),
+  provider: z.string().meta({
+    description:
+      "`google`, `github`, `microsoft`, `gitlab`, or the id of an issuer of this server, as its capabilities list them",
+    example: "google",
+  }),
 })
 const RedirectUri = z.string().min(1).max(2048)
 

@@ -116,6 +116,7 @@ export const errors = {
   export_part_not_found: { status: 404, message: "Export part not found", retry: false },
 
   // Signing in through others
+  password_login_disabled: { status: 403, message: "Sign in through a provider of this server", retry: false },
   oauth_provider_unsupported: { status: 400, message: "Unsupported OAuth provider", retry: false },
   oauth_not_configured: { status: 503, message: "OAuth not configured", retry: false },
   oauth_redirect_refused: { status: 400, message: "redirect_uri is not allowed", retry: false },

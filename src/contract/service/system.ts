@@ -191,6 +191,12 @@ export const getCapabilities = defineRoute({
         feedback: z.boolean(),
         telemetry: z.boolean(),
         oauth_providers: z.array(z.string()).describe("The configured providers"),
+        sign_in: z
+          .object({
+            password: z.boolean().describe("Whether a name and a password sign in, and make an account"),
+            providers: z.array(z.object({ id: z.string(), name: z.string().describe("For a button") })),
+          })
+          .describe("The ways to sign in"),
       }),
     })
     .meta({ id: "CapabilitiesResponse" }),

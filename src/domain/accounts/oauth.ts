@@ -25,6 +25,14 @@ export const oauthAsking: Readonly<Record<OAuthProvider, OAuthAsking>> = {
   gitlab: { scope: "read_user openid profile email", isOpenId: true, query: {} },
 }
 
+/** What people call them. */
+export const providerNames: Readonly<Record<OAuthProvider, string>> = {
+  google: "Google",
+  github: "GitHub",
+  microsoft: "Microsoft",
+  gitlab: "GitLab",
+}
+
 /**
  * The operator's credentials for each provider, and where each is. The names are those of the
  * configuration.
@@ -80,10 +88,12 @@ export interface OAuthProfile {
   readonly email: string | null
   /** Suggestions for a username, the best first. */
   readonly names: readonly string[]
+  /** What the issuer says that they belong to; absent: it says nothing of it. */
+  readonly groups?: readonly string[]
 }
 
-type Claims = Readonly<Record<string, unknown>>
-const textOf = (value: unknown): string | null => (typeof value === "string" && value !== "" ? value : null)
+export type Claims = Readonly<Record<string, unknown>>
+export const textOf = (value: unknown): string | null => (typeof value === "string" && value !== "" ? value : null)
 const isTrue = (value: unknown): boolean => value === true || value === 1 || value === "true" || value === "1"
 
 /**
@@ -118,7 +128,7 @@ export function profileOfGithub(issuer: string, user: unknown, emails: unknown):
  * What somebody is called. An address, as Microsoft's `preferred_username` is, is nothing that
  * everybody should see a part of.
  */
-const namesIn = (claims: Claims, keys: readonly string[]): string[] =>
+export const namesIn = (claims: Claims, keys: readonly string[]): string[] =>
   keys.flatMap(key => textOf(claims[key]) ?? []).filter(name => !name.includes("@"))
 
 /** Hex digits that set a name apart. */

@@ -24,7 +24,9 @@ type AuthNeeds = SignInNeeds &
   Names &
   MailNeeds &
   Creates &
-  Policy<RegistrationPolicy & AgeGate & PasswordRules & NewcomerPolicy> & {
+  Policy<
+    RegistrationPolicy & AgeGate & PasswordRules & NewcomerPolicy & { readonly password_login_enabled: boolean }
+  > & {
     readonly tokens: Pick<Tokens, "invalidate">
     readonly service: Pick<ServiceFacts, "hasDocs">
   }
@@ -41,9 +43,14 @@ export function auth(http: AuthNeeds): Handlers<typeof routes> {
   const seconds = () => secondsAt(clock())
   const signIn = createSignIn(http)
   const requestMail = createMailRequests(http)
+  /** Where only providers sign people in, a right password is told nothing else than a wrong one. */
+  const requirePasswords = () => {
+    if (!policy.password_login_enabled) throw fail("password_login_disabled")
+  }
 
   return {
     async register(call) {
+      requirePasswords()
       const { username, email, password, ...age } = call.body
       const wrongName = (await http.usernames()).refusal(username)
       if (wrongName) throw wrongName
@@ -76,7 +83,10 @@ export function auth(http: AuthNeeds): Handlers<typeof routes> {
       return signedIn(made.user, `${made.session_id}.${secret}`)
     },
 
-    login: call => signIn.withPassword((call.body.username ?? call.body.email)!, call.body.password, call),
+    async login(call) {
+      requirePasswords()
+      return signIn.withPassword((call.body.username ?? call.body.email)!, call.body.password, call)
+    },
 
     async refresh({ caller: { user_id, session_id }, token }) {
       const { expires_at } = await ask(userActor, user_id, {

@@ -9,22 +9,17 @@ import { limitedAddress, parseAddress } from "../../domain/core/client-address.t
 import { secondsAt } from "../../std/clock.ts"
 import { isEmailAddress, isOfDomain } from "../../domain/accounts/email-addresses.ts"
 import { sameHash } from "../../domain/core/hashes.ts"
-import {
-  isOAuthProvider,
-  oauthAsking,
-  usernameFor,
-  type NameMark,
-  type OAuthProfile,
-  type OAuthProvider,
-} from "../../domain/accounts/oauth.ts"
+import { isOAuthProvider, usernameFor, type NameMark, type OAuthProfile } from "../../domain/accounts/oauth.ts"
 import type { UserRow } from "../../storage/accounts/users.ts"
 import type { Handlers, PublicCall } from "../server/handlers.ts"
 import { newcomer } from "./newcomers.ts"
 import { createOAuthProviders, type OAuthProviderClient } from "../../integrations/oauth-providers.ts"
+import { createMappedRoles, type MappedRolesNeeds } from "./mapped-roles.ts"
 import { createSignIn, signedIn } from "./sign-in.ts"
 import type { Creates, Http, Policy } from "../shared/http.ts"
 import type { AgeGate } from "../../domain/accounts/birth-dates.ts"
 import type { OAuthPolicy } from "../../domain/accounts/oauth.ts"
+import type { OidcPolicy } from "../../domain/accounts/oidc.ts"
 import type { NewcomerPolicy } from "./newcomers.ts"
 import type { SignInNeeds } from "./sign-in.ts"
 import type { Names, RegistrationPolicy } from "./username-rules.ts"
@@ -33,7 +28,8 @@ type OAuthNeeds = SignInNeeds &
   Names &
   Http<"oauth"> &
   Creates &
-  Policy<RegistrationPolicy & AgeGate & NewcomerPolicy & OAuthPolicy>
+  MappedRolesNeeds &
+  Policy<RegistrationPolicy & AgeGate & NewcomerPolicy & OAuthPolicy & OidcPolicy>
 
 /** Between the beginning of a sign-in and its end. */
 const stateLifetimeSeconds = 600
@@ -56,21 +52,19 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
   const { ask, create, storage, policy, clock, log } = http
   const signIn = createSignIn(http)
   const providers = createOAuthProviders(policy, { log, clock })
+  const setMappedRoles = createMappedRoles(http)
   const seconds = () => secondsAt(clock())
 
-  function providerOf(name: string): { provider: OAuthProvider; client: OAuthProviderClient } {
+  function providerOf(name: string): { provider: string; client: OAuthProviderClient } {
+    const client = providers.get(name)
+    if (client) return { provider: name, client }
     if (!isOAuthProvider(name))
       throw fail("oauth_provider_unsupported", { message: `Unsupported OAuth provider: ${name.slice(0, 64)}` })
-    const client = providers.get(name)
-    if (!client) throw fail("oauth_not_configured", { message: `OAuth not configured for ${name}`, retry_after: 3600 })
-    return { provider: name, client }
+    throw fail("oauth_not_configured", { message: `OAuth not configured for ${name}`, retry_after: 3600 })
   }
 
   /** The user whom a profile signs in, if there is an account. */
-  async function known(
-    provider: OAuthProvider,
-    { issuer, subject, email }: OAuthProfile,
-  ): Promise<UserRow | undefined> {
+  async function known(provider: string, { issuer, subject, email }: OAuthProfile): Promise<UserRow | undefined> {
     const linked = await storage.oauth.userOf({ provider, issuer, subject })
     if (linked) return linked
     if (email === null) throw fail("oauth_email_unverified")
@@ -82,7 +76,7 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
 
   /** Creates an account for a new user. */
   async function welcome(
-    provider: OAuthProvider,
+    provider: string,
     { issuer, subject, email, names }: OAuthProfile,
     call: Pick<PublicCall, "address" | "userAgent">,
     mark: NameMark,
@@ -99,18 +93,17 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
     })
     const external = { provider, issuer, subject }
     const { user, session_id } = await create(userActor, { type: "register", user: account, session, external })
-    return signedIn(user, `${session_id}.${secret}`)
+    return { user, token: `${session_id}.${secret}` }
   }
 
   return {
     async beginOAuth({ params, query: { redirect_uri }, address }) {
       const { provider, client } = providerOf(params.provider)
       if (!policy.oauth_redirect_uris.includes(redirect_uri)) throw fail("oauth_redirect_refused") // OAUTH2
-      const { isOpenId } = oauthAsking[provider]
       const state = newSecret()
       const verifier = newSecret()
       const codeChallenge = challengeOf(verifier)
-      const nonce = isOpenId ? newSecret() : null
+      const nonce = client.isOpenId ? newSecret() : null
       // Before anything is kept: a provider that is away costs nobody a place.
       const url = await client.urlFor({ redirectUri: redirect_uri, state, codeChallenge, nonce })
 
@@ -149,10 +142,15 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
       for (let attempt = 1; ; attempt++)
         try {
           const user = await known(provider, profile)
-          if (user) return await signIn.complete(user, call, { password_hash: null })
+          if (user) {
+            await setMappedRoles(provider, user, profile)
+            return await signIn.complete(user, call, { password_hash: null })
+          }
           const refusal = ageRefusal(age, policy, dayOf(clock()))
           if (refusal) throw fail(refusal)
-          return await welcome(provider, profile, call, { token: newMark(attempt), isNeeded: attempt > 1 })
+          const made = await welcome(provider, profile, call, { token: newMark(attempt), isNeeded: attempt > 1 })
+          await setMappedRoles(provider, made.user, profile)
+          return signedIn(made.user, made.token)
         } catch (error) {
           if (!(error instanceof Failure && error.code === "user_exists")) throw error
           if (attempt >= attempts) throw unavailable("accounts of this name are being made")

@@ -179,7 +179,7 @@ const policy = {
   admin_ui_enabled: true, admin_ui_path: "/admin", admin_ui_host_restriction: true, admin_ui_allowed_hosts: ["localhost"],
   admin_ui_require_otp: true, admin_ui_max_attempts: 5, admin_ui_window_seconds: 300, admin_ui_lockout_seconds: 900,
   account_deletion_days: 30, export_interval_hours: 24, reports_to_block_file: 5, feedback_enabled: true, telemetry_enabled: true,
-  oauth_redirect_uris: [], oauth_google_issuer: "", oauth_microsoft_issuer: "", oauth_gitlab_issuer: "",
+  oidc_issuers: [], password_login_enabled: true, oauth_redirect_uris: [], oauth_google_issuer: "", oauth_microsoft_issuer: "", oauth_gitlab_issuer: "",
   oauth_github_authorize_url: "", oauth_github_token_url: "", oauth_github_api_url: "",
 } as const // prettier-ignore
 

@@ -3,7 +3,7 @@ import { fail } from "../../contract/core/errors.ts"
 import { limits } from "../../contract/core/limits.ts"
 import type { Route } from "../../contract/core/registry.ts"
 import { type routes, wireVersion, type VersionParts } from "../../contract/service/system.ts"
-import { configuredProviders } from "../../domain/accounts/oauth.ts"
+import { signInProviders, type OidcPolicy } from "../../domain/accounts/oidc.ts"
 import { defaultColours } from "../../domain/core/pictures.ts"
 import { tiers } from "../../domain/accounts/tiers.ts"
 import { compareVersions, parseVersion } from "../../domain/service/versions.ts"
@@ -33,7 +33,8 @@ export interface ServiceFacts {
 
 type SystemNeeds = Http & Policy<SystemPolicy> & { readonly service: ServiceFacts }
 
-interface SystemPolicy extends OAuthPolicy {
+interface SystemPolicy extends OAuthPolicy, OidcPolicy {
+  readonly password_login_enabled: boolean
   readonly server_name: string
   readonly min_client_version: string
   readonly search_enabled: boolean
@@ -66,6 +67,7 @@ export function system(http: SystemNeeds): Handlers<typeof routes> {
   const startedAt = clock()
   const server = known(wireVersion)
   const oldest = known(policy.min_client_version)
+  const providers = signInProviders(policy)
 
   return {
     getHealth: () => ({
@@ -144,7 +146,8 @@ export function system(http: SystemNeeds): Handlers<typeof routes> {
         stickers: isServed("stickers"),
         feedback: isServed("feedback"),
         telemetry: policy.telemetry_enabled,
-        oauth_providers: configuredProviders(policy),
+        oauth_providers: providers.map(({ id }) => id),
+        sign_in: { password: policy.password_login_enabled, providers },
       },
     }),
 

@@ -344,6 +344,13 @@ export const serversStorage = (sql: Sql) => ({
       SELECT id, NOT EXISTS (SELECT FROM servers s WHERE s.id = named.id) AS is_gone FROM named ORDER BY place`
   },
 
+  /** The servers of roles; one that is gone has none. */
+  async ofRoles(roles: readonly Snowflake[]): Promise<Map<Snowflake, Snowflake>> {
+    const rows = await sql<{ id: Snowflake; server_id: Snowflake }[]>`
+      SELECT id, server_id FROM roles WHERE id = ANY(${[...roles]}::bigint[])`
+    return new Map(rows.map(({ id, server_id }) => [id, server_id]))
+  },
+
   async members(server: Snowflake, users: readonly Snowflake[]): Promise<Map<Snowflake, MemberState>> {
     const rows = await sql<MemberState[]>`
       SELECT user_id, joined_at, nickname, roles, timeout_until, timeout_reason, temporary, since_id FROM members WHERE server_id = ${server} AND user_id = ANY(${[...users]}::bigint[])`

@@ -25,6 +25,7 @@ export const texts: Readonly<Record<string, string>> = {
   "Another password": "Neues Passwort",
   "Send me a link": "Link schicken",
   "Continue with {provider}": "Weiter mit {provider}",
+  "You were not signed in there.": "Du wurdest dort nicht angemeldet.",
 
   // Servers, channels, people
   "Servers and channels": "Server und Kanäle",
@@ -385,6 +386,7 @@ export const refusals: Readonly<Record<string, string>> = {
   "An export is being made": "Ein Export wird gerade erstellt",
   "The latest export is too young": "Der letzte Export ist noch zu neu. Versuche es später",
   "Export not found": "Den Export gibt es nicht",
+  "Sign in through a provider of this server": "Melde dich über einen der Anbieter dieses Servers an",
   "OAuth not configured": "Diese Art der Anmeldung ist nicht eingerichtet",
   "Security verification failed: the state is unknown, used, expired or of another sign-in":
     "Die Sicherheitsprüfung ist fehlgeschlagen. Fang noch einmal an",
