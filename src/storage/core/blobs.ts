@@ -235,7 +235,7 @@ const unfinished = (path: string) => `${path}.part`
  * So many bytes of a large file are written to the disk at a time, of one such file at once and of a small one beside
  * it: who else writes to it, as PostgreSQL does with every commit, waits for no more.
  */
-const syncEveryBytes = 1024 * 1024
+const syncEveryBytes = 2 * 1024 * 1024
 const maxSyncs = 2
 
 type Syncs = (path: string, sync: () => Promise<void>) => Promise<void>
