@@ -118,7 +118,7 @@ const notes: LimitNotes<Omit<typeof limits, "automod">> & { readonly automod: ty
   messagesPerDeletion: refused("messages"),
   mentionsPerMessage: cut("users and roles", "further mentions are text"),
   previewCharacters: cut("characters", "shortened"),
-  botsPerOwner: cut("bots", "the operator's command refuses"),
+  botsPerOwner: refused("bots", "bot_limit"),
   emojiBytes: refused("bytes", "file_too_large"),
   emojiSide: refused("pixels of a side", "picture_too_large"),
   emojisPerServer: refused("emojis, static and animated each", "emoji_limit"),

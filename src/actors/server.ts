@@ -36,6 +36,7 @@ import { member, memberFacts } from "./shared/member-facts.ts"
 import { webhooksSuspension } from "./messages/webhook-facts.ts"
 import { webhookServerCommands, type WebhookServerCommands } from "./messages/webhooks.ts"
 import { storedPictureCommands, type StoredPictureCommands } from "./communities/stored-pictures.ts"
+import { serverBotCommands, type ServerBotCommands } from "./communities/server-bots.ts"
 import { stickerCommands, type StickerCommands } from "./communities/stickers.ts"
 import { notificationDefaultOf, type NotificationDefault } from "./shared/notification-levels.ts"
 import { roleCommands, type RoleCommands } from "./communities/roles.ts"
@@ -53,6 +54,7 @@ export interface ServerCommands
     ChannelListCommands,
     InviteServerCommands,
     RoleCommands,
+    ServerBotCommands,
     EmojiCommands,
     StickerCommands,
     StoredPictureCommands,
@@ -197,6 +199,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands,
     ...channelListCommands,
     ...inviteServerCommands,
     ...roleCommands,
+    ...serverBotCommands,
     ...emojiCommands,
     ...stickerCommands,
     ...storedPictureCommands,

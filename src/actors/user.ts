@@ -6,6 +6,7 @@ import { insertSession } from "../storage/accounts/sessions.ts"
 import { insertUser, type UserRow } from "../storage/accounts/users.ts"
 import { accountCommands, type AccountCommands } from "./accounts/account.ts"
 import { accountDeletionCommands, type AccountDeletionCommands } from "./accounts/account-deletion.ts"
+import { botCommands, type BotCommands } from "./accounts/bots.ts"
 import { avatarCommands, type AvatarCommands } from "./accounts/avatars.ts"
 import { exportCommands, type ExportCommands } from "./accounts/exports.ts"
 import { emailLinkCommands, type EmailLinkCommands } from "./accounts/email-links.ts"
@@ -41,6 +42,7 @@ export interface UserCommands
     ExportCommands,
     AccountCommands,
     AvatarCommands,
+    BotCommands,
     SettingsCommands,
     NotificationCommands,
     NotificationLevelCommands,
@@ -116,6 +118,7 @@ export const userActor = defineActor<UserState, UserState, UserCommands, Storage
         ...relationshipCommands,
         ...accountCommands,
         ...avatarCommands,
+        ...botCommands,
         ...settingsCommands,
         ...notificationCommands,
         ...notificationLevelCommands,

@@ -55,6 +55,9 @@ export interface PresentedToken {
 }
 
 export const newSecret = (bytes = 32): string => randomBytes(bytes).toString("base64url")
+const botSecretBytes = 48
+export const newBotSecret = (): string => newSecret(botSecretBytes)
+export const botTokenOf = (bot: Snowflake, secret: string): string => `bot.${bot}.${secret}`
 export const hashSecret = (secret: string): string => hash("sha256", secret, "hex")
 
 /** A user agent as it is kept with a session. */

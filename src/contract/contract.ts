@@ -4,6 +4,7 @@ import * as attachments from "./messages/attachments.ts"
 import { auditLogOf } from "./communities/audit-log.ts"
 import * as auth from "./accounts/auth.ts"
 import * as avatars from "./accounts/avatars.ts"
+import * as bots from "./accounts/bots.ts"
 import * as automod from "./communities/automod.ts"
 import * as channels from "./communities/channels.ts"
 import * as directs from "./social/directs.ts"
@@ -49,6 +50,7 @@ import * as relationships from "./social/relationships.ts"
 import * as reports from "./messages/reports.ts"
 import * as roles from "./communities/roles.ts"
 import * as search from "./messages/search.ts"
+import * as serverBots from "./communities/server-bots.ts"
 import * as servers from "./communities/servers.ts"
 import * as serverStatus from "./service/server-status.ts"
 import * as settings from "./accounts/settings.ts"
@@ -106,6 +108,7 @@ export const routes = {
   ...oauth.routes,
   ...users.routes,
   ...avatars.routes,
+  ...bots.routes,
   ...directs.routes,
   ...messagingSettings.routes,
   ...settings.routes,
@@ -120,6 +123,7 @@ export const routes = {
   ...stickers.routes,
   ...icons.routes,
   ...members.routes,
+  ...serverBots.routes,
   ...moderation.routes,
   ...auditLog.routes,
   ...automod.routes,

@@ -4,6 +4,7 @@ import { attachments } from "./messages/attachments.ts"
 import { auditLog } from "./communities/audit-log.ts"
 import { auth } from "./accounts/auth.ts"
 import { avatars } from "./accounts/avatars.ts"
+import { bots } from "./accounts/bots.ts"
 import { automod } from "./communities/automod.ts"
 import { channels } from "./communities/channels.ts"
 import { directs } from "./social/directs.ts"
@@ -33,6 +34,7 @@ import { reports } from "./messages/reports.ts"
 import { roles } from "./communities/roles.ts"
 import { search } from "./messages/search.ts"
 import type { Handlers } from "./server/handlers.ts"
+import { serverBots } from "./communities/server-bots.ts"
 import { servers } from "./communities/servers.ts"
 import { settings } from "./accounts/settings.ts"
 import { stickers } from "./communities/stickers.ts"
@@ -66,6 +68,7 @@ const resources = [
   auth,
   automod,
   avatars,
+  bots,
   channels,
   directs,
   emojis,
@@ -93,6 +96,7 @@ const resources = [
   reports,
   roles,
   search,
+  serverBots,
   servers,
   settings,
   stickers,

@@ -168,7 +168,7 @@ export class OperatorRequests {
 
   /**
    * An account without a password and an address; the asker makes its only token. Null: the owner has too many.
-   * Nobody else counts them meanwhile: commands of one account are taken one after another, and a name is given once.
+   * Commands of one account are taken one after another; what its owner makes meanwhile counts as made. A name is given once.
    */
   async #createBot(
     taken: OperatorCommand,
@@ -178,11 +178,20 @@ export class OperatorRequests {
     const { user_id: owner } = taken
     if ((await storage.users.find(owner))?.deletion_status !== "active") throw fail("user_not_found")
     const known = await storage.users.findByLogin(name)
+    // Requests of the owner that make bots at this moment.
+    const token = `operator:${taken.id}`
+    const slot = { type: "askForServerSlot", token, owns: false, joins: false, makesBot: true } as const
+    const { bots: ahead = 0 } = await this.#options.ask(userActor, owner, slot)
+    const leave = () => this.#options.ask(userActor, owner, { type: "leaveServerSlot", token }).catch(() => {})
     const bots = await storage.bots.ownedBy(owner)
     // Only a bot made since the command began is its own: a bot that had the name before keeps it and its token.
     const begun = taken.begun ? bots.find(bot => bot.id === known?.id) : undefined
-    if (!begun && known) throw fail("user_exists")
-    if (!begun && bots.length >= limits.botsPerOwner) return { id: null }
+    const isFull = ahead + bots.length >= limits.botsPerOwner
+    if (!begun && (known || isFull)) {
+      await leave()
+      if (known) throw fail("user_exists")
+      return { id: null }
+    }
     await this.#hold(taken, true)
     const id = begun
       ? begun.id
@@ -201,6 +210,7 @@ export class OperatorRequests {
           })
         ).user.id
     await this.#askAsHolder(taken)(userActor, id, { type: "issueBotToken", token_hash })
+    await leave()
     return { id }
   }
 

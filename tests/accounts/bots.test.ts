@@ -46,11 +46,17 @@ test("a bot is an account of its own: it joins, speaks and listens like anybody,
 
   const rest = clientAt(shared.west, bot.token)
   const account = await rest.getMe()
-  expect(account).toMatchObject({ id: bot.id, username: bot.name, email: null, avatar_url: null, totp_enabled: false })
+  expect(account).toMatchObject({
+    id: bot.id,
+    username: bot.name,
+    email: null,
+    avatar_url: `/api/v1/avatars/users/${bot.id}`,
+    totp_enabled: false,
+  })
   expect((await send(shared.east, me, asBot(bot.token))).body).toEqual(account)
   expect(await ada.on(shared.east).getUser({ user_id: bot.id })).toMatchObject({
     id: bot.id,
-    avatar_url: null,
+    avatar_url: `/api/v1/avatars/users/${bot.id}`,
     bot: true,
   })
 
@@ -59,7 +65,7 @@ test("a bot is an account of its own: it joins, speaks and listens like anybody,
   await rest.joinByInvite({ invite_code: code })
   const listening = await identified(shared.east, `Bot ${bot.token}`)
   const ready = (await listening.event("READY")).d as { user: object; guilds: { id: string }[] }
-  expect(ready.user).toMatchObject({ id: bot.id, username: bot.name, bot: true, avatar_url: null })
+  expect(ready.user).toMatchObject({ id: bot.id, username: bot.name, bot: true, avatar_url: account.avatar_url })
   expect(ready.guilds.map(({ id }) => id)).toEqual([server.id])
   const live = await ada.listen(shared.west)
   await rest.createMessage({ channel_id: channel.id, content: "beep" })

@@ -55,8 +55,10 @@ const harmless: readonly string[] = ["negotiateVersion"]
 /** Routes that do what others do: a user who comes from a provider registers or signs in. */
 const alike: readonly string[] = ["completeOAuth", "putOwnAvatar"]
 
-/** Routes that change what no event tells of: a file is seen once a message shows it; timings only operators see. */
+/** Routes that change what no event tells of: a file is seen once a message shows it, a bot once it joins; timings only operators see. */
 const unseen: readonly string[] = [
+  "createBot",
+  "resetBotToken",
   "createUploadSession",
   "uploadChunk",
   "completeUpload",

@@ -129,6 +129,20 @@ const onPost = (
     const post = world.random.pick(server.posts)
     return post ? act(world, server, { channel_id: post.channel_id, message_id: post.message_id }) : false
   })
+/** Does something with a bot that the owner of a server has added to it. It leaves, and goes. */
+const withBot = (act: (owner: Starling, bot_id: string, world: World) => Promise<unknown> = async () => {}): Act =>
+  inServer(async (world, server) => {
+    const owner = world.rest(server.owner)
+    const bot = await owner.createBot({ username: world.cluster.newName("bot"), permissions: ["channels.view"] })
+    try {
+      await owner.addBot({ server_id: server.id, bot_id: bot.id })
+      await act(owner, bot.id, world)
+      await owner.kickMember({ server_id: server.id, member_id: bot.id })
+    } finally {
+      await owner.deleteBot({ bot_id: bot.id })
+    }
+    return true
+  })
 const fewEmoji = ({ random }: World): string => random.pick(["👍", "🔥", ":gull:"])
 
 /** Few are drawn from, so that they meet again. */
@@ -351,6 +365,14 @@ export const acts: { readonly [Name in keyof Routes]?: Act } = {
   },
   putAvatar: world => world.rest(world.random.pick(world.people)).putAvatar({ file: picture }),
   deleteAvatar: world => world.rest(world.random.pick(world.people)).deleteAvatar(),
+  addBot: withBot(),
+  deleteBot: withBot(),
+  editBot: withBot((owner, bot_id, { cluster }) => owner.editBot({ bot_id, username: cluster.newName("renamed") })),
+  putBotAvatar: withBot((owner, bot_id) => owner.putBotAvatar({ bot_id, file: picture })),
+  deleteBotAvatar: withBot(async (owner, bot_id) => {
+    await owner.putBotAvatar({ bot_id, file: picture })
+    await owner.deleteBotAvatar({ bot_id })
+  }),
   editMessagingSettings: world =>
     world.rest(world.random.pick(world.people)).editMessagingSettings({
       compact_messages_enabled: world.random.next() < 0.5,

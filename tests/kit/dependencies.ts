@@ -93,6 +93,8 @@ interface Scene {
   /** With an icon each. */
   readonly pictured: { readonly shown: string; readonly bared: string }
   readonly automodRules: { readonly edited: string; readonly deleted: string }
+  /** Bots of Ada's, by what becomes of them. */
+  readonly bots: Readonly<Record<"edited" | "deleted" | "renewed" | "pictured" | "bared" | "added", string>>
   /** A file of Ada's. */
   readonly upload: string
   /** Sessions of files of hers, by what becomes of them: one chunk each, which has come to all but the first. */
@@ -255,6 +257,9 @@ async function prepare({ program, postgres, provider }: Ground, ada: Person, lin
     await owner.pinMessage(ids)
     return praised
   }
+  const botOf = async (name: string) => (await owner.createBot({ username: `${name}_${word}` })).id
+  const bared = await botOf("bared")
+  await owner.putBotAvatar({ bot_id: bared, file: picture })
   const pollOf = async () => {
     const { poll } = await owner.createMessage({
       channel_id: main!.channel.id,
@@ -322,6 +327,14 @@ async function prepare({ program, postgres, provider }: Ground, ada: Person, lin
       deleted: await webhookOf("deleted"),
       renewed: await webhookOf("renewed"),
       executed: await webhookOf("executed"),
+    },
+    bots: {
+      edited: await botOf("edited"),
+      deleted: await botOf("deleted"),
+      renewed: await botOf("renewed"),
+      pictured: await botOf("pictured"),
+      bared,
+      added: await botOf("added"),
     },
     upload: (await owner.uploadAttachment({ channel_id: main!.channel.id, file: picture })).id,
     uploadSessions: {
@@ -684,6 +697,51 @@ const attempts: { readonly [Name in Asked]: Attempt } = {
   }),
   getAvatar: attempt({
     call: (on, { ada }, signal) => on.getAvatar({ user_id: ada.id }, { signal }),
+  }),
+  listBots: attempt({ as: "ada", call: (on, _, signal) => on.listBots({}, { signal }) }),
+  createBot: attempt({
+    as: "ada",
+    call: (on, { word }, signal) => on.createBot({ username: `made_${word}` }, { signal }),
+    kept: (sql, { ada, word }) =>
+      sql`SELECT FROM users u JOIN sessions s ON s.user_id = u.id WHERE u.owner_id = ${ada.id} AND u.username = ${`made_${word}`}`,
+  }),
+  getOwnBot: attempt({ as: "ada", call: (on, { bots }, signal) => on.getOwnBot({ bot_id: bots.added }, { signal }) }),
+  editBot: attempt({
+    as: "ada",
+    call: (on, { bots }, signal) => on.editBot({ bot_id: bots.edited, public: true }, { signal }),
+    kept: (sql, { bots }) => sql`SELECT FROM users WHERE id = ${bots.edited} AND bot_public`,
+  }),
+  deleteBot: attempt({
+    as: "ada",
+    call: (on, { bots }, signal) => on.deleteBot({ bot_id: bots.deleted }, { signal }),
+    kept: (sql, { bots }) => sql`SELECT FROM users WHERE id = ${bots.deleted} AND deletion_status = 'purged'`,
+  }),
+  resetBotToken: attempt({
+    as: "ada",
+    call: (on, { bots }, signal) => on.resetBotToken({ bot_id: bots.renewed }, { signal }),
+    kept: (sql, { bots }, { token }) =>
+      sql`SELECT FROM sessions WHERE user_id = ${bots.renewed} AND token_hash = ${hashSecret(token.split(".")[2]!)}`,
+  }),
+  putBotAvatar: attempt({
+    as: "ada",
+    call: (on, { bots }, signal) => on.putBotAvatar({ bot_id: bots.pictured, file: fileOf(apng()) }, { signal }),
+    kept: (sql, { bots }) => sql`SELECT FROM user_avatars WHERE user_id = ${bots.pictured}`,
+  }),
+  deleteBotAvatar: attempt({
+    as: "ada",
+    call: (on, { bots }, signal) => on.deleteBotAvatar({ bot_id: bots.bared }, { signal }),
+    kept: (sql, { bots }) => sql`SELECT WHERE NOT EXISTS (SELECT FROM user_avatars WHERE user_id = ${bots.bared})`,
+  }),
+  getOfferedBot: attempt({
+    as: "ada",
+    call: (on, { bots }, signal) => on.getOfferedBot({ bot_id: bots.added }, { signal }),
+  }),
+  addBot: attempt({
+    as: "ada",
+    call: (on, { server, bots }, signal) =>
+      on.addBot({ server_id: server.id, bot_id: bots.added, permissions: ["messages.manage"] }, { signal }),
+    kept: (sql, { server, bots }, { role_id }) =>
+      sql`SELECT FROM members WHERE server_id = ${server.id} AND user_id = ${bots.added} AND roles = ARRAY[${role_id}::bigint]`,
   }),
   putIcon: attempt({
     as: "ada",

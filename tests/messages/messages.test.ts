@@ -55,18 +55,20 @@ test("P2, P4: a message is on every worker at once and reaches each session exac
   for (const inbox of inboxes) expect(inbox.rest()).toEqual([])
 })
 
-test("a bot is marked as one in what it writes and where it is a member, and has no picture there", async ({
-  shared,
-}) => {
+test("a bot is marked as one in what it writes and where it is a member", async ({ shared }) => {
   const { server, channel, ada, lin } = await shared.seed(sharedServer)
   const bot = await botOf(shared, shared.east, lin)
   const inbox = await ada.listen(shared.west)
   const robot = clientAt(shared.east, bot.token)
   await robot.joinByInvite({ invite_code: (await ada.on(shared.west).createInvite({ channel_id: channel.id })).code })
   const joined = await inbox.next("GUILD_MEMBER_ADD")
-  expect(joined).toMatchObject({ server_id: server.id, bot: true, user: { avatar_url: null } })
+  expect(joined).toMatchObject({
+    server_id: server.id,
+    bot: true,
+    user: { avatar_url: `/api/v1/avatars/users/${bot.id}` },
+  })
   const sent = await robot.createMessage({ channel_id: channel.id, content: "beep" })
-  const marked = { id: sent.id, author_avatar_url: null, author_bot: true }
+  const marked = { id: sent.id, author_avatar_url: `/api/v1/avatars/users/${bot.id}`, author_bot: true }
   expect(sent).toMatchObject(marked)
   expect(await inbox.next("MESSAGE_CREATE")).toMatchObject(marked)
   const own = await ada.on(shared.west).createMessage({ channel_id: channel.id, content: "not a beep" })

@@ -56,6 +56,7 @@ async function makeScene(cluster: SharedCluster): Promise<Scene> {
   const { code } = await ada.on(cluster.east).createInvite({ channel_id: channel.id })
   const { id: role_id } = await ada.on(cluster.east).createRole({ server_id: server.id })
   const other = await cluster.person("other")
+  const { id: bot_id } = await ada.on(cluster.east).createBot({ username: cluster.newName("bot") })
   await cluster.sql`UPDATE users SET permissions = '{administrator}' WHERE id = ${ada.id}`
   await ada.on(cluster.east).refresh()
   return {
@@ -69,6 +70,7 @@ async function makeScene(cluster: SharedCluster): Promise<Scene> {
       member_id: ada.id,
       role_id,
       target_id: role_id,
+      bot_id,
       invite_code: code,
     },
   }

@@ -446,7 +446,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       takeStuck: unsupported("exports.takeStuck"),
       forgetExpired: unsupported("exports.forgetExpired"),
     },
-    bots: { ownedBy: unsupported("bots.ownedBy") },
+    bots: { ownedBy: unsupported("bots.ownedBy"), list: unsupported("bots.list"), find: unsupported("bots.find") },
     users: {
       find: unsupported("users.find"),
       findByLogin: unsupported("users.findByLogin"),

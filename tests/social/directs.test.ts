@@ -88,7 +88,7 @@ describe("a DM", () => {
     const bot = await botOf(shared, east, await shared.person("lin"))
     const robot = clientAt(west, bot.token)
     const opened = await ada.on(west).openDirectChannel({ recipient_id: bot.id })
-    expect(opened.recipient).toMatchObject({ id: bot.id, bot: true, avatar_url: null })
+    expect(opened.recipient).toMatchObject({ id: bot.id, bot: true, avatar_url: `/api/v1/avatars/users/${bot.id}` })
     expect(await robot.openDirectChannel({ recipient_id: ada.id })).toMatchObject({ id: opened.id, name: ada.username })
     const sent = await robot.createMessage({ channel_id: opened.id, content: "beep" })
     expect(await ada.on(east).listMessages({ channel_id: opened.id })).toMatchObject([

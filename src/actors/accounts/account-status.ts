@@ -20,8 +20,8 @@ import { becoming, disconnected, endedBefore, endedSessions, withoutSecondFactor
  *       they are accepted nowhere once the lock is answered, and none begins while it lasts. A bot
  *       keeps its token, which is refused meanwhile.
  *   STAT2  A bot has one token: a session under its own id. The one before is accepted nowhere once
- *          a new one is answered, except
- *       where a worker was just reading it: `accountStatusChanged` after a moment settles that.
+ *       a new one is answered, neither by a worker that was just reading it (TOK4) nor by an IDENTIFY
+ *       that has begun with it.
  */
 export interface AccountStatusCommands {
   /** `until`: Unix seconds. `sessions`: how many the user had. */

@@ -1,4 +1,3 @@
-import { fail } from "../../contract/core/errors.ts"
 import { avatarPath } from "../../contract/accounts/users.ts"
 import type { UserState } from "../../domain/accounts/user-state.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
@@ -13,7 +12,7 @@ import type { Readonlied } from "../../domain/core/readonlied.ts"
 import { looksChanged } from "./account.ts"
 
 /**
- * A user's own picture, among the commands of their home. As with icons, a file is there before its
+ * A user's own picture, and a bot's, which its owner chooses, among the commands of their home. As with icons, a file is there before its
  * row, and goes after it. Its address is always the same: who is told that it changed fetches it
  * again.
  */
@@ -38,7 +37,6 @@ export const avatarCommands: ActorKind<UserState, UserState, AvatarCommands>["co
   putAvatar: {
     needs: () => [userAvatar],
     turn({ state: user, now, newId }, { file }) {
-      if (user.bot) throw fail("people_only")
       const before = withoutAvatar(user, now)
       const { file: name, content_type, hash, size } = file
       return {

@@ -9,6 +9,8 @@ export interface ServerSlot {
   readonly owns: boolean
   /** In a server that they are not in yet. */
   readonly joins: boolean
+  /** For a bot that will be theirs. */
+  readonly makesBot?: boolean | undefined
   /** None at all: they are about to delete their account. */
   readonly ends?: true
   /** Unix milliseconds. */
@@ -16,9 +18,9 @@ export interface ServerSlot {
 }
 
 /**
- * Slots in servers that a user is about to take, among the commands of the user's home. The homes
- * of servers decide who is a member and who owns them. The user's home decides that several
- * requests at once do not exceed what the tier allows:
+ * Slots in servers and for bots that a user is about to take, among the commands of the user's home.
+ * The homes of servers decide who is a member and who owns them, and a bot has a home of its own.
+ * The user's home decides that several requests at once do not exceed what is allowed:
  *   SLOT1  A request for a server slot gets the number of earlier requests that are still open.
  *       They count as used.
  *   SLOT2  A user whose account is not active or is about to be deleted does not become an
@@ -33,7 +35,7 @@ export interface ServerSlotCommands {
    * Under a token of its own; asked again it keeps its turn. @returns how many are before it, of
    * each kind
    */
-  askForServerSlot(input: { token: string; owns: boolean; joins: boolean }): SlotsAhead
+  askForServerSlot(input: { token: string; owns: boolean; joins: boolean; makesBot?: boolean }): SlotsAhead
   /**
    * Until `leaveServerSlot` nobody hands the user a server. False: that is being decided just now.
    */
@@ -45,6 +47,8 @@ export interface ServerSlotCommands {
 export interface SlotsAhead {
   readonly owned: number
   readonly joined: number
+  /** Absent where a worker of the version before answers. */
+  readonly bots?: number
 }
 
 /** Milliseconds after which nobody waits for a server's answer any longer. */
@@ -57,21 +61,22 @@ const serverSlots = defineMemory<UserState, Map<string, ServerSlot>>(() => new M
 
 export const serverSlotCommands: ActorKind<UserState, UserState, ServerSlotCommands>["commands"] = {
   askForServerSlot: {
-    turn({ state: user, now }, { token, owns, joins }) {
+    turn({ state: user, now }, { token, owns, joins, makesBot }) {
       if (user.deletion_status !== "active") throw fail("account_deleted") // SLOT2
       if (owns && holdsSlot(user, now, slot => slot.ends === true)) throw unavailable("account may be about to end")
-      const ahead = { owned: 0, joined: 0 }
+      const ahead = { owned: 0, joined: 0, bots: 0 }
       for (const [one, slot] of serverSlots.of(user)) {
         if (one === token) break
         if (slot.until <= now) continue
         if (slot.owns) ahead.owned++
         if (slot.joins) ahead.joined++
+        if (slot.makesBot) ahead.bots++
       }
       return {
         remember: draft => {
           forgetOld(serverSlots.of(draft), now)
           if (serverSlots.of(draft).has(token) || serverSlots.of(draft).size < maxSlots)
-            serverSlots.of(draft).set(token, { owns, joins, until: now + slotLastsMs })
+            serverSlots.of(draft).set(token, { owns, joins, makesBot, until: now + slotLastsMs })
         },
         reply: ahead,
       }

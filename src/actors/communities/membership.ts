@@ -25,7 +25,7 @@ import { deleteLeftTimeout, putLeftTimeout, updateMember } from "../../storage/c
 import { putMessageDeletion } from "../../storage/messages/messages.ts"
 import { setInviteUses } from "../../storage/communities/invites.ts"
 import { deleteNotificationSettings } from "../../storage/accounts/notification-settings.ts"
-import { deleteMember, insertMember, setMemberCount } from "../../storage/communities/servers.ts"
+import { deleteMember, insertMember, setMemberCount, setMemberRoles } from "../../storage/communities/servers.ts"
 import type { ServerAccountCommands } from "../accounts/account.ts"
 import { requireMember, requirePermission, requireRank } from "../shared/access.ts"
 import { audit, memberTarget, type AuditContext, type AuditedTurn } from "../shared/audit.ts"
@@ -77,7 +77,7 @@ export interface MembershipCommands extends ServerAccountCommands {
   eraseUser(input: { user: Snowflake }): { erased: boolean }
 }
 
-interface Joining {
+export interface Joining {
   user: Actor
   workers: string[]
   /** The user is in as many servers as they may be. */
@@ -94,7 +94,7 @@ const leftTimeoutFacts = defineFact<ServerState, TimeoutState>({
   load: (storage, server, users) => storage.guildMembers.leftTimeouts(server, users),
 })
 export const ban = (user: Snowflake): Need<ServerState> => banFacts.need(user)
-const leftTimeout = (user: Snowflake): Need<ServerState> => leftTimeoutFacts.need(user)
+export const leftTimeout = (user: Snowflake): Need<ServerState> => leftTimeoutFacts.need(user)
 
 type Commands = ActorKind<ServerState, ServerState, MembershipCommands>["commands"]
 
@@ -110,7 +110,7 @@ const joinCommands: Pick<Commands, "join" | "joinPublic" | "joinMapped"> = {
       if (banFacts.of(server).get(user.id)) throw fail("banned")
       const uses = used.uses + 1
       const after = { ...used, uses }
-      const joined = joins(server, joining, context, used.temporary)
+      const joined = joins(server, joining, context, { temporary: used.temporary })
       const ending = isOver(after, now) ? inviteEnding(server, after, now) : undefined
       audit(
         { ...context, user: user.id },
@@ -339,11 +339,11 @@ export function banning(
  * The effects of joining a server, by any way in: the caller checks before whether the user may
  * join.
  */
-function joins(
+export function joins(
   server: Readonlied<ServerState>,
   { user, workers, isFull }: Joining,
   turn: AuditedTurn,
-  temporary = false,
+  { temporary = false, roles = [] }: { temporary?: boolean; roles?: readonly Snowflake[] } = {},
 ) {
   const { now, newId } = turn
   if (server.member_count >= limits.membersPerServer) throw fail("member_limit")
@@ -354,6 +354,7 @@ function joins(
   const joined: MemberState = {
     ...newMember(user.id, seconds),
     since_id: newId(),
+    roles: [...roles],
     temporary,
     ...(isStillOut && left),
   }
@@ -368,6 +369,7 @@ function joins(
     },
     write: [
       insertMember({ ...joined, server_id: server.id }),
+      ...(roles.length > 0 ? [setMemberRoles({ server_id: server.id, user_id: user.id, roles })] : []),
       ...(isStillOut ? [updateMember({ ...joined, server_id: server.id })] : []),
       ...(left ? [deleteLeftTimeout({ server_id: server.id, user_id: user.id })] : []),
       setMemberCount({ id: server.id, member_count }),
@@ -378,7 +380,7 @@ function joins(
         type: "joined",
         server: server.id,
         user: user.id,
-        roles: [],
+        roles: joined.roles,
         event: guildObject({ ...server, member_count }, joined),
       }),
       guildMemberAdd.to(

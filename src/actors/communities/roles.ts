@@ -19,7 +19,8 @@ import type { Actor } from "../../domain/accounts/accounts.ts"
 import { updateMember } from "../../storage/communities/guild-members.ts"
 import { deleteRole, insertRole, setMemberRoles, updateRole } from "../../storage/communities/servers.ts"
 import { requireMember, requirePermission, requireRank } from "../shared/access.ts"
-import { audit, memberTarget, type AuditContext } from "../shared/audit.ts"
+import { audit, memberTarget, type AuditContext, type AuditedTurn } from "../shared/audit.ts"
+import { combine } from "../shared/effects.ts"
 import { withoutTarget } from "./automod.ts"
 import { memberTold } from "./members.ts"
 import { grantsOtherViews } from "../../domain/communities/view-changes.ts"
@@ -73,7 +74,6 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
       requirePermission(server, caller, "roles.manage")
       const granted = grantedBy(input.permissions)
       requireGrantable(server, caller, granted)
-      if (server.roles.size >= limits.rolesPerServer) throw fail("role_limit")
       const rank = rankOf(server, caller)
       if (rank === 0) throw fail("rank_too_low") // there is no place below
       const created: RoleState = {
@@ -85,32 +85,11 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
         mentionable: input.mentionable ?? false,
         permissions: granted,
       }
-      const all = [...server.roles.values(), created]
-      const positions = renumbered(all, server.id, created.id, position => position < rank)
-      const placed = { ...created, position: positions.get(created.id)! }
-      const moved = movedRoles(server, positions)
+      const made = roleCreation(server, created, position => position < rank, { ...context, user, reason })
+      const { placed, moved } = made
       // Nobody has it yet, so nobody views another channel.
       const take = takeViewChange(server, { user, isLimited }, now, { changesViews: false, events: moved.length })
-      audit(
-        { ...context, user, reason },
-        "ROLE_CREATE",
-        { type: "role", id: placed.id, name: placed.name },
-        roleChanges(null, placed),
-      )
-      return {
-        apply: draft => {
-          take?.(draft)
-          draft.roles.set(placed.id, placed)
-          for (const role of moved) draft.roles.set(role.id, role)
-        },
-        write: [insertRole({ ...placed, server_id: server.id }), ...moved.map(role => updateRole(role))],
-        publish: [
-          changed(server, placed.id, null, granted),
-          guildRoleCreate.to(membersOf(server.id), inServer(server, { role: roleObject(server, placed) })),
-          ...moved.map(role => updated(server, role)),
-        ],
-        reply: roleObject(server, placed),
-      }
+      return { ...combine({ apply: draft => take?.(draft) }, made), reply: roleObject(server, placed) }
     },
   },
 
@@ -261,8 +240,36 @@ function grantedBy(input: Readonly<Record<string, boolean>> | undefined): Readon
   return new Set(permissionNames.filter(name => named.has(name)))
 }
 
+/** The effects of a new role, above those others of which `isBelow` holds. */
+export function roleCreation(
+  server: Server,
+  created: RoleState,
+  isBelow: (position: number) => boolean,
+  by: AuditedTurn & AuditContext,
+) {
+  if (server.roles.size >= limits.rolesPerServer) throw fail("role_limit")
+  const positions = renumbered([...server.roles.values(), created], server.id, created.id, isBelow)
+  const placed = { ...created, position: positions.get(created.id)! }
+  const moved = movedRoles(server, positions)
+  audit(by, "ROLE_CREATE", { type: "role", id: placed.id, name: placed.name }, roleChanges(null, placed))
+  return {
+    placed,
+    moved,
+    apply: (draft: ServerState) => {
+      draft.roles.set(placed.id, placed)
+      for (const role of moved) draft.roles.set(role.id, role)
+    },
+    write: [insertRole({ ...placed, server_id: server.id }), ...moved.map(role => updateRole(role))],
+    publish: [
+      changed(server, placed.id, null, placed.permissions),
+      guildRoleCreate.to(membersOf(server.id), inServer(server, { role: roleObject(server, placed) })),
+      ...moved.map(role => updated(server, role)),
+    ],
+  }
+}
+
 /** ROLE1 */
-function requireGrantable(
+export function requireGrantable(
   server: Server,
   caller: Readonlied<MemberState>,
   granted: ReadonlySet<Permission>,

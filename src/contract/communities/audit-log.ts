@@ -23,6 +23,7 @@ const communityActions = [
   "MEMBER_BAN",
   "MEMBER_UNBAN",
   "MEMBER_UPDATE",
+  "BOT_ADD",
   "MEMBER_ROLE_ADD",
   "MEMBER_ROLE_REMOVE",
   "INVITE_CREATE",

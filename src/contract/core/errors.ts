@@ -102,6 +102,8 @@ export const errors = {
   setting_invalid: { status: 400, message: "Invalid setting", retry: false },
   invalid_badge: { status: 400, message: "Invalid badge", retry: false },
   notification_settings_limit: { status: 400, message: "Notification settings limit", retry: false },
+  bot_not_found: { status: 404, message: "Bot not found", retry: false },
+  bot_limit: { status: 400, message: "Bot limit", retry: false },
   unknown_tier: { status: 400, message: "Invalid tier", retry: false },
 
   // The end of an account, and what is held of it
@@ -181,6 +183,7 @@ export const errors = {
   default_role: { status: 403, message: "@everyone keeps its name and place", retry: false },
   administrator_timeout: { status: 403, message: "Administrators cannot be timed out", retry: false },
   banned: { status: 403, message: "You are banned from this server", retry: false },
+  bot_banned: { status: 403, message: "The bot is banned from this server", retry: false },
   not_author: { status: 403, message: "Can only edit own messages", retry: false },
   cannot_delete_message: { status: 403, message: "Cannot delete this message", retry: false },
 

@@ -276,6 +276,10 @@ const rows: Row[] = [
   ["POST /relationships/block", 10, 60, 5, "sliding", "user"],
   ["POST /servers", 10, 60, 2, "sliding", "user"],
   ["POST /telemetry", 30, 60, 5, "token", "ip"],
+  ["PATCH /users/@me/bots/{id}", 5, 60, 0, "fixed", "user"],
+  ["POST /users/@me/bots", 10, 3600, 0, "fixed", "user"],
+  ["POST /users/@me/bots/{id}/token", 20, 3600, 0, "fixed", "user"],
+  ["PUT /servers/{id}/bots/{id}", 10, 60, 2, "sliding", "user"],
   ["POST /webhooks", 5, 60, 2, "sliding", "user"],
   ["POST /webhooks/{id}/{token}", 5, 2, 5, "token", "webhook"],
   // Work of the server's own, done for somebody.

@@ -53,6 +53,7 @@ const asked: readonly [Needed, ...(keyof typeof routes)[]][] = [
   [either("invites.create"), "createInvite"],
   [either("invites.manage", "server.manage"), "listInvites"],
   [either("server.view_audit_log"), "listAuditLog"],
+  [either("server.manage"), "addBot"],
   [either("webhooks.manage"), "createWebhook", "getWebhook", "editWebhook", "deleteWebhook", "regenerateWebhookToken"],
   [either("webhooks.manage"), "listServerWebhooks", "listChannelWebhooks"],
   [either("emojis.manage", "server.manage"), "createEmoji", "renameEmoji", "deleteEmoji"],

@@ -35,6 +35,10 @@ export interface Account {
   bot: boolean
   /** Of a bot. */
   owner_id: Snowflake | null
+  /** What a bot asks for in servers; nobody has granted it yet. */
+  bot_permissions: readonly string[]
+  /** Of a bot: others than its owner may add it to servers. */
+  bot_public: boolean
   /** Of the whole service, such as `administrator`. */
   permissions: readonly string[]
   /** By an operator; 0: not. */
@@ -73,6 +77,8 @@ export const newAccount = (
   tier_notes: null,
   bot: false,
   owner_id: null,
+  bot_permissions: [],
+  bot_public: false,
   permissions: [],
   locked_until: 0,
   lock_reason: null,

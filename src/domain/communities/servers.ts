@@ -195,7 +195,7 @@ export const memberObject = (
   user_id: member.user_id,
   member_id: member.user_id,
   username: user.username,
-  avatar_url: user.bot ? null : avatarPath(member.user_id),
+  avatar_url: avatarPath(member.user_id),
   nickname: member.nickname,
   roles: shownRoles(server, member.roles),
   joined_at: member.joined_at,

@@ -97,7 +97,7 @@ export const isByBot = ({ author_bot, webhook_id }: Readonly<MessageState>): boo
 
 export function avatarOf(message: Readonly<MessageState>): string | null {
   if (message.webhook_id) return message.webhook_avatar_url ?? null
-  return message.author_bot ? null : avatarPath(message.author_id)
+  return avatarPath(message.author_id)
 }
 
 /**

@@ -163,7 +163,7 @@ export class GuildMembers {
       user_id,
       username,
       nickname,
-      avatar_url: bot ? null : avatarPath(user_id),
+      avatar_url: avatarPath(user_id),
       bot,
       joined_at,
       roles: shownRoles(known, roles),

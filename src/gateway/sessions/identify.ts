@@ -135,7 +135,8 @@ export class IdentifyHandler {
           users.receivedBefore(access.user_id),
           this.#sessionOf(access.session_id),
         ])
-        if (!known) throw new FrameRefused("authentication_failed")
+        // A bot's session stays the same when its token does not (STAT2).
+        if (known?.token_hash !== access.token_hash) throw new FrameRefused("authentication_failed")
         this.#options.tokens.requireLetIn(known)
         const missing = memberships.filter(({ server_id }) => !held.has(server_id))
         const loaded = missing.every(({ server_id }) => homes.view(server_id) !== undefined)
@@ -199,7 +200,7 @@ export class IdentifyHandler {
         username: user.username,
         discriminator: "0",
         avatar: null,
-        avatar_url: user.bot ? null : avatarPath(user.user_id),
+        avatar_url: avatarPath(user.user_id),
         badges: shownBadges(user.badges),
         bot: user.bot,
       },

@@ -9,23 +9,24 @@ import { contentOf, drawn, unread, withPicture, type PictureNeeds } from "../sha
 import type { Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
 
+/** Makes a picture that of an account. */
+export const keepAvatar = (http: Http & PictureNeeds, user: Snowflake, { bytes }: FormFile): Promise<AvatarUpload> =>
+  withPicture(
+    http,
+    userFiles(user),
+    { bytes, use: "avatar", user_id: user },
+    async (file, { width, height, animated }) => {
+      const { avatar_url } = await http.ask(userActor, user, { type: "putAvatar", file })
+      return { success: true, avatar_url, width, height, size: file.size, animated }
+    },
+  )
+
 export const avatars = (http: Http<"avatars"> & PictureNeeds): Handlers<typeof routes> => {
   const { ask, storage } = http
 
-  const put = (user: Snowflake, { bytes }: FormFile): Promise<AvatarUpload> =>
-    withPicture(
-      http,
-      userFiles(user),
-      { bytes, use: "avatar", user_id: user },
-      async (file, { width, height, animated }) => {
-        const { avatar_url } = await ask(userActor, user, { type: "putAvatar", file })
-        return { success: true, avatar_url, width, height, size: file.size, animated }
-      },
-    )
-
   return {
-    putAvatar: ({ body: { file }, caller }) => put(caller.user_id, file),
-    putOwnAvatar: ({ body: { file }, caller }) => put(caller.user_id, file),
+    putAvatar: ({ body: { file }, caller }) => keepAvatar(http, caller.user_id, file),
+    putOwnAvatar: ({ body: { file }, caller }) => keepAvatar(http, caller.user_id, file),
 
     async deleteAvatar({ caller }) {
       await ask(userActor, caller.user_id, { type: "deleteAvatar" })

@@ -95,6 +95,7 @@ const played: Record<string, object> = {
     clearFailures: async (key: string) => failures.delete(key),
   },
   oneTimeTokens: { find: async () => undefined },
+  bots: { find: async () => undefined, list: async () => [], ownedBy: async () => [] },
   servers: { ofUser: async () => [], ownedBy: async () => 0 },
   invites: { find: async () => undefined, withServer: async () => undefined },
   messages: { page: async () => ({ messages: [], isCut: false }), find: async () => new Map() },

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import { hashSecret, newSecret } from "../../cluster/tokens.ts"
+import { botTokenOf, hashSecret, newBotSecret } from "../../cluster/tokens.ts"
 import { errors, fail, type ErrorCode } from "../../contract/core/errors.ts"
 import { limits } from "../../contract/core/limits.ts"
 import { isAdministrator } from "../../domain/accounts/accounts.ts"
@@ -12,7 +12,6 @@ import { dateOf, Misuse, Refusal, requireReason, userCalled, within, type Comman
 const timeoutMs = 30_000
 /** Further than any session lasts. */
 const forEver = 9_999_999_999
-const botTokenBytes = 48
 
 /** Single accounts, and bots. */
 export const accountCommands: Commands = {
@@ -85,11 +84,11 @@ export const accountCommands: Commands = {
       const owner = await userCalled(storage, options["owner"])
       if (owner.bot) throw new Refusal(`${owner.username} is a bot`)
       if (await storage.users.findByLogin(name!)) throw new Refusal(`there already is a ${name}`)
-      const secret = newSecret(botTokenBytes)
+      const secret = newBotSecret()
       const { id } = await obeyed(storage, owner, "createBot", { name, token_hash: hashSecret(secret) })
       if (typeof id !== "string")
         throw new Refusal(`${owner.username} has ${limits.botsPerOwner} bots, which is the maximum`)
-      return `${name} is bot ${id}. The token is shown only once:\nbot.${id}.${secret}`
+      return `${name} is bot ${id}. The token is shown only once:\n${botTokenOf(id, secret)}`
     },
   },
 
@@ -97,9 +96,9 @@ export const accountCommands: Commands = {
     takes: ["BOT"],
     async run({ storage, given: [name] }) {
       const bot = await botCalled(storage, name!)
-      const secret = newSecret(botTokenBytes)
+      const secret = newBotSecret()
       await obeyed(storage, bot, "issueBotToken", { token_hash: hashSecret(secret) })
-      return `the new token of ${bot.username} is shown only once:\nbot.${bot.id}.${secret}`
+      return `the new token of ${bot.username} is shown only once:\n${botTokenOf(bot.id, secret)}`
     },
   },
 

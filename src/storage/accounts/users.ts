@@ -25,6 +25,8 @@ const account = [
   "tier_notes",
   "bot",
   "owner_id",
+  "bot_permissions",
+  "bot_public",
   "permissions",
   "locked_until",
   "lock_reason",
@@ -72,7 +74,7 @@ type Listed = Pick<Readonly<UserRow>, "id" | "username" | "bot" | "badges">
 export const shownUser = (row: Listed): ShownUser => ({
   id: row.id,
   username: row.username,
-  avatar_url: row.bot ? null : avatarPath(row.id),
+  avatar_url: avatarPath(row.id),
   badges: shownBadges(row.badges),
   bot: row.bot,
 })
@@ -86,7 +88,7 @@ export const publicUser = (row: Listed & Pick<UserRow, "created_at">): PublicUse
 export const ownUser = (user: Listed, account: OwnAccount): PrivateUser => ({
   id: user.id,
   username: user.username,
-  avatar_url: user.bot ? null : avatarPath(user.id),
+  avatar_url: avatarPath(user.id),
   badges: shownBadges(user.badges),
   bot: user.bot,
   created_at: account.created_at,
@@ -116,6 +118,8 @@ const columns = {
   tier_notes: "text",
   bot: "boolean",
   owner_id: "bigint",
+  bot_permissions: "text[]",
+  bot_public: "boolean",
   permissions: "text[]",
   locked_until: "bigint",
   lock_reason: "text",

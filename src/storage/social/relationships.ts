@@ -81,10 +81,10 @@ export const relationshipsStorage = (sql: Sql) => ({
 
   /** Friends, incoming, outgoing, blocked; of one status the oldest first. */
   async list(user: Snowflake): Promise<Omit<ListedRelationship, "presence">[]> {
-    const rows = await sql<(Omit<ListedRelationship, "presence" | "avatar_url"> & { bot: boolean })[]>`
-      SELECT r.other_id AS user_id, u.username, u.bot, r.status, r.message, r.created_at
+    const rows = await sql<Omit<ListedRelationship, "presence" | "avatar_url">[]>`
+      SELECT r.other_id AS user_id, u.username, r.status, r.message, r.created_at
       FROM relationships r JOIN users u ON u.id = r.other_id WHERE r.user_id = ${user}
       ORDER BY array_position(ARRAY['friend', 'pending_incoming', 'pending_outgoing', 'blocked'], r.status), r.created_at, r.other_id`
-    return rows.map(({ bot, ...row }) => ({ ...row, avatar_url: bot ? null : avatarPath(row.user_id) }))
+    return rows.map(row => ({ ...row, avatar_url: avatarPath(row.user_id) }))
   },
 })

@@ -1,0 +1,212 @@
+/** Bots as people make them for themselves, without an operator: their tokens, and the servers that they are added to. */
+import { hashSecret } from "../../src/cluster/tokens.ts"
+import { routes } from "../../src/contract/contract.ts"
+import { limits } from "../../src/contract/core/limits.ts"
+import { refusal } from "../kit/conformance.ts"
+import { send } from "../kit/exchange.ts"
+import { clientAt, type Person } from "../kit/person.ts"
+import { fileOf, photo } from "../kit/pictures.ts"
+import { closedWith, identified, open } from "../kit/raw.ts"
+import { sharedServer } from "../kit/seeds.ts"
+import { expect, testWith, type SharedCluster } from "../kit/test.ts"
+import { until } from "../kit/until.ts"
+
+const test = testWith({ jobWorkers: 1 })
+
+const me = "/api/v1/users/@me"
+const codeOf = async (shared: SharedCluster, token: string) =>
+  Promise.all([shared.east, shared.west].map(async place => (await send(place, me, { token })).code))
+
+test("BOT1: a bot is its owner's alone; its token is shown once, and a new one ends the one before everywhere", async ({
+  shared,
+}) => {
+  const { server, channel, ada, lin } = await shared.seed(sharedServer)
+  const own = ada.on(shared.east)
+  const username = shared.newName("helper")
+  const { token, ...bot } = await own.createBot({ username, permissions: ["messages.manage", "messages.manage"] })
+  expect(token).toMatch(/^bot\.\d+\.[A-Za-z0-9_-]{64}$/)
+  const avatar_url = `/api/v1/avatars/users/${bot.id}`
+  expect(bot).toMatchObject({ username, bot: true, owner_id: ada.id, public: false, has_token: true, avatar_url })
+  expect(bot.permissions).toEqual(["messages.manage"])
+  expect(await ada.on(shared.west).listBots()).toEqual([bot])
+  expect(await own.getOwnBot({ bot_id: bot.id })).toEqual(bot)
+  expect((await clientAt(shared.west, token).getMe()).id).toBe(bot.id)
+  for (const name of [username, username.toUpperCase(), lin.username])
+    expect(await refusal(own.createBot({ username: name }))).toBe("user_exists")
+  expect(await refusal(own.createBot({ username: "administrator" }))).toBe("reserved_username")
+
+  // Nobody else knows of it as long as it is not public, and nobody else changes it ever.
+  const others = lin.on(shared.west)
+  const bot_id = bot.id
+  const strange: readonly (() => Promise<unknown>)[] = [
+    () => others.getOwnBot({ bot_id }),
+    () => others.editBot({ bot_id, public: true }),
+    () => others.resetBotToken({ bot_id }),
+    () => others.putBotAvatar({ bot_id, file: fileOf(Buffer.from("x")) }),
+    () => others.deleteBotAvatar({ bot_id }),
+    () => others.deleteBot({ bot_id }),
+  ]
+  const isFoundBy = () => others.getOfferedBot({ bot_id })
+  for (const call of [...strange, isFoundBy]) expect(await refusal(call())).toBe("bot_not_found")
+  expect(await refusal(own.editBot({ bot_id: lin.id, public: true }))).toBe("bot_not_found")
+
+  // Others see its name and its picture.
+  await own.addBot({ server_id: server.id, bot_id, permissions: [] })
+  const inbox = await lin.listen(shared.west)
+  const renamed = shared.newName("renamed")
+  expect(await own.editBot({ bot_id, username: renamed, public: true })).toEqual({
+    ...bot,
+    username: renamed,
+    public: true,
+  })
+  expect(await inbox.next("USER_UPDATE")).toMatchObject({ id: bot_id, username: renamed, bot: true })
+  expect(await refusal(own.editBot({ bot_id, username: lin.username }))).toBe("user_exists")
+  await own.putBotAvatar({ bot_id, file: fileOf(await photo(40, 40)) })
+  expect(await inbox.next("USER_UPDATE")).toMatchObject({ id: bot_id, avatar_url })
+  const shown = () => send(shared.west, avatar_url, { route: routes.getAvatar })
+  expect((await shown()).headers.get("content-type")).not.toContain("svg")
+  await own.deleteBotAvatar({ bot_id })
+  expect((await shown()).headers.get("content-type")).toContain("svg")
+  expect(await isFoundBy()).toMatchObject({
+    username: renamed,
+    owner: { id: ada.id, username: ada.username },
+    permissions: ["messages.manage"],
+  })
+  for (const call of strange) expect(await refusal(call())).toBe("bot_not_found")
+
+  const live = await identified(shared.west, `Bot ${token}`)
+  await clientAt(shared.west, token).createMessage({ channel_id: channel.id, content: "beep" })
+  const { token: next } = await own.resetBotToken({ bot_id })
+  expect(await codeOf(shared, token)).toEqual(["revoked_token", "revoked_token"])
+  expect(await live.ended).toEqual(closedWith("authentication_failed"))
+  expect(await codeOf(shared, next)).toEqual([undefined, undefined])
+  expect(await refusal(clientAt(shared.east, next).createBot({ username: "grandchild" }))).toBe("people_only")
+
+  // STAT2: an IDENTIFY that has begun with a token of before is refused, whatever a cache says of it.
+  await shared.sql`UPDATE sessions SET token_hash = 'of another' WHERE id = ${bot_id}`
+  expect(await codeOf(shared, next)).toEqual([undefined, undefined])
+  const late = await open(shared.east)
+  late.say({ op: 2, d: { token: next } })
+  expect(await late.ended).toEqual(closedWith("authentication_failed"))
+  await shared.sql`UPDATE sessions SET token_hash = ${hashSecret(next.split(".")[2]!)} WHERE id = ${bot_id}`
+
+  // It goes as accounts go: at once for its token, and what it wrote stays, of nobody.
+  const last = await identified(shared.east, next)
+  await own.deleteBot({ bot_id })
+  expect(await codeOf(shared, next)).toEqual(["revoked_token", "revoked_token"])
+  expect(await last.ended).toEqual(closedWith("authentication_failed"))
+  expect(await own.listBots()).toEqual([])
+  expect(await refusal(own.resetBotToken({ bot_id }))).toBe("bot_not_found")
+  expect(await inbox.next("GUILD_MEMBER_REMOVE")).toMatchObject({ user: { id: bot_id } })
+  const [message] = await own.listMessages({ channel_id: channel.id })
+  expect(message).toMatchObject({ content: "beep", author_id: bot_id, author_username: `deleted_user_${bot_id}` })
+  expect((await own.createBot({ username: renamed })).username).toBe(renamed)
+})
+
+test("ADD1: who manages a server adds a bot, and grants it what they have themselves", async ({ shared }) => {
+  const { server, channel, ada, lin } = await shared.seed(sharedServer)
+  const server_id = server.id
+  const [ownerOfBot, onlooker] = [await shared.person("author"), await shared.person("onlooker")]
+  const author = ownerOfBot.on(shared.east)
+  const asked = ["channels.view", "messages.manage"] as const
+  const { token, id: bot_id } = await author.createBot({ username: shared.newName("helper"), permissions: [...asked] })
+  const owner = ada.on(shared.west)
+  // Who has no role views nothing here.
+  await owner.editRole({ server_id, role_id: server_id, permissions: { "messages.read": true, "messages.send": true } })
+  const managing = { "server.manage": true, "channels.view": true, "messages.manage": true }
+  const managers = await owner.createRole({ server_id, name: "Managers", permissions: managing })
+  const manager = lin.on(shared.east)
+  const add = (by = manager, permissions?: Parameters<typeof owner.addBot>[0]["permissions"]) =>
+    by.addBot({ server_id, bot_id, ...(permissions && { permissions }) })
+
+  expect(await refusal(add(author))).toBe("access_denied")
+  expect(await refusal(add())).toBe("permission_denied")
+  await owner.giveRole({ server_id, member_id: lin.id, role_id: managers.id })
+  expect(await refusal(add())).toBe("bot_not_found")
+  await author.editBot({ bot_id, public: true })
+  expect((await manager.getOfferedBot({ bot_id })).permissions).toEqual(asked)
+  const refused = await send(shared.west, `/api/v1/servers/${server_id}/bots/${bot_id}`, {
+    token: lin.token,
+    route: routes.addBot,
+    body: { permissions: ["messages.manage", "members.ban"] },
+  })
+  expect(refused).toMatchObject({ code: "permission_denied" })
+  expect(await refusal(add(manager, ["administrator"]))).toBe("permission_denied")
+
+  const inbox = await ada.listen(shared.east)
+  const bot = await identified(shared.west, token)
+  const before = await owner.listRoles({ server_id })
+  const { role_id } = await add()
+  const roles = await owner.listRoles({ server_id })
+  // Its role is the lowest, so it ranks above nobody who has one.
+  expect(roles.map(({ id }) => id)).toEqual([...before.slice(0, -1).map(({ id }) => id), role_id, server_id])
+  const granted = Object.entries(roles.at(-2)!.permissions).flatMap(([name, held]) => (held ? [name] : []))
+  expect(granted).toEqual(asked)
+  expect((await inbox.next("GUILD_ROLE_CREATE")).role.id).toBe(role_id)
+  expect(await inbox.next("GUILD_MEMBER_ADD")).toMatchObject({
+    user_id: bot_id,
+    bot: true,
+    roles: [server_id, role_id],
+  })
+  const { d: guild } = await bot.event("GUILD_CREATE")
+  expect(guild).toMatchObject({ id: server_id, channels: [{ id: channel.id }] })
+
+  // What its role says holds for the session that was there before, and over REST.
+  const post = await owner.createMessage({ channel_id: channel.id, content: "spam" })
+  await until("the bot hears it", () =>
+    bot.frames.some(({ t, d }) => t === "MESSAGE_CREATE" && (d as { id: string }).id === post.id),
+  )
+  await clientAt(shared.east, token).deleteMessage({ channel_id: channel.id, message_id: post.id })
+  expect(await inbox.next("MESSAGE_DELETE")).toMatchObject({ id: post.id })
+
+  const log = await owner.listAuditLog({ server_id })
+  const entryOf = (action: string) => log.find(entry => entry.action === action)
+  expect(entryOf("BOT_ADD")).toMatchObject({
+    user_id: lin.id,
+    target_id: bot_id,
+    changes: { permissions: { old: null, new: asked } },
+  })
+  expect(entryOf("ROLE_CREATE")).toMatchObject({ user_id: lin.id, target_id: role_id })
+  expect(log.filter(({ action, user_id }) => action === "MEMBER_JOIN" && user_id === bot_id)).toHaveLength(1)
+
+  // It is kicked and banned like others.
+  expect(await refusal(add())).toBe("already_member")
+  await owner.kickMember({ server_id, member_id: bot_id })
+  await bot.event("GUILD_DELETE")
+  expect(await owner.addBot({ server_id, bot_id, permissions: [] })).toMatchObject({ role_id: null })
+  await owner.banUser({ server_id, user_id: bot_id })
+  expect(await refusal(add(owner))).toBe("bot_banned")
+  await owner.unbanUser({ server_id, user_id: bot_id })
+  bot.close()
+
+  // Whose owner is kept out, or has taken it back, is added by nobody else.
+  await shared.sql`UPDATE users SET deletion_status = 'frozen', deletion_at = 9999999999 WHERE id = ${ownerOfBot.id}`
+  expect(await refusal(add())).toBe("bot_not_found")
+  await shared.sql`UPDATE users SET deletion_status = 'active', deletion_at = NULL, locked_until = 9999999999 WHERE id = ${ownerOfBot.id}`
+  expect(await refusal(onlooker.on(shared.west).getOfferedBot({ bot_id }))).toBe("bot_not_found")
+  await shared.sql`UPDATE users SET locked_until = 0 WHERE id = ${ownerOfBot.id}`
+  expect((await add()).role_id).not.toBeNull()
+})
+
+test("SLOT1: who makes bots at once, on several workers, gets no more than they may have", async ({ shared }) => {
+  const ada = await shared.person("ada")
+  const make = (place = shared.east, person: Person = ada) =>
+    person.on(place).createBot({ username: shared.newName("many") })
+  const { id } = await make()
+  await shared.sql`
+    INSERT INTO users (id, username, created_at, bot, owner_id)
+    SELECT ${id}::bigint + n, 'many_' || ${id} || '_' || n, 0, true, ${ada.id}::bigint FROM generate_series(1, ${limits.botsPerOwner - 4}::int) AS n`
+  const outcomes = await Promise.all(
+    Array.from({ length: 8 }, (_, i) =>
+      make(i % 2 ? shared.east : shared.west).then(
+        () => "made",
+        () => "refused",
+      ),
+    ),
+  )
+  expect(outcomes.filter(outcome => outcome === "made")).toHaveLength(3)
+  expect(await refusal(make())).toBe("bot_limit")
+  expect(await ada.on(shared.west).listBots()).toHaveLength(limits.botsPerOwner)
+  await ada.on(shared.east).deleteBot({ bot_id: id })
+  await make(shared.west)
+})
