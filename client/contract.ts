@@ -115,6 +115,38 @@ export interface Routes {
   getAvatar: Call<{
     user_id: Snowflake
   }, Content>
+  /** List the caller's bots, the oldest first. `GET /users/@me/bots` */
+  listBots: Call<{}, BotResponse[]>
+  /** Create a bot: an account of its own that a program uses. It shares the locks of the caller's account and its end. `POST /users/@me/bots` */
+  createBot: Call<BotCreateRequest, BotCreatedResponse>
+  /** Get a bot of the caller. `GET /users/@me/bots/:bot_id` */
+  getOwnBot: Call<{
+    bot_id: Snowflake
+  }, BotResponse>
+  /** Change a bot's name or what it asks for. What servers have granted it stays as it is. `PATCH /users/@me/bots/:bot_id` */
+  editBot: Call<{
+    bot_id: Snowflake
+  } & BotUpdateRequest, BotResponse>
+  /** Delete a bot for good. Its token ends at once; it leaves its servers, and what it wrote stays, as with any account that is erased. `DELETE /users/@me/bots/:bot_id` */
+  deleteBot: Call<{
+    bot_id: Snowflake
+  }, SuccessResponse>
+  /** Give a bot a new token. The one before is accepted nowhere any more, and its connections are closed. `POST /users/@me/bots/:bot_id/token` */
+  resetBotToken: Call<{
+    bot_id: Snowflake
+  }, BotTokenResponse>
+  /** Set a bot's avatar from a file of at most 5 MB. The type is read from the content: JPEG, PNG, GIF or WebP. The image is re-encoded in that type to fit into 512 × 512 pixels: metadata is removed, the orientation is applied, GIF and WebP keep their frames. If no job worker does so in time, the response is 503. `POST /users/@me/bots/:bot_id/avatar` */
+  putBotAvatar: Call<{
+    bot_id: Snowflake
+  } & BotAvatarUploadRequest, AvatarUploadResponse>
+  /** Remove a bot's avatar. No effect if it has none. `DELETE /users/@me/bots/:bot_id/avatar` */
+  deleteBotAvatar: Call<{
+    bot_id: Snowflake
+  }, SuccessResponse>
+  /** Get a bot that the caller may add to a server, with the permissions that it asks for: their own, or one that its owner has made public. `GET /bots/:bot_id` */
+  getOfferedBot: Call<{
+    bot_id: Snowflake
+  }, BotPublicResponse>
   /** List the caller's DMs, latest message first, 1000 at most. `GET /users/@me/channels` */
   listDirectChannels: Call<{}, DirectChannelResponse[]>
   /** Get the DM with another user. It is created if it does not exist. In that case neither user may have blocked the other, and the other user must accept DMs from the caller. `POST /users/@me/channels` */
@@ -380,6 +412,11 @@ export interface Routes {
   editOwnMember: Call<{
     server_id: Snowflake
   } & OwnMemberUpdateRequest, ListedMemberResponse>
+  /** Add a bot to a server, with a role of its own, the lowest there. The bot must be the caller's own or public; it is a member like others then, and leaves as they do. `PUT /servers/:server_id/bots/:bot_id` */
+  addBot: Call<{
+    server_id: Snowflake
+    bot_id: Snowflake
+  } & BotAddRequest, BotAddedResponse>
   /** Remove a member from a server. They may return with an invite. `DELETE /servers/:server_id/members/:member_id` */
   kickMember: Call<{
     server_id: Snowflake
@@ -418,7 +455,7 @@ export interface Routes {
     /** Only entries of this user */
     user_id?: Snowflake | null | undefined
     /** Only entries with this action */
-    action?: "SERVER_CREATE" | "SERVER_UPDATE" | "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "CHANNEL_DELETE" | "ROLE_CREATE" | "ROLE_UPDATE" | "ROLE_DELETE" | "MEMBER_JOIN" | "MEMBER_LEAVE" | "MEMBER_KICK" | "MEMBER_BAN" | "MEMBER_UNBAN" | "MEMBER_UPDATE" | "MEMBER_ROLE_ADD" | "MEMBER_ROLE_REMOVE" | "INVITE_CREATE" | "INVITE_USE" | "INVITE_DELETE" | "OVERRIDE_CREATE" | "OVERRIDE_UPDATE" | "OVERRIDE_DELETE" | "EMOJI_CREATE" | "EMOJI_UPDATE" | "EMOJI_DELETE" | "STICKER_CREATE" | "STICKER_DELETE" | "AUTOMOD_RULE_CREATE" | "AUTOMOD_RULE_UPDATE" | "AUTOMOD_RULE_DELETE" | "MESSAGE_DELETE" | "MESSAGE_BULK_DELETE" | "MESSAGE_PIN" | "MESSAGE_UNPIN" | "WEBHOOK_CREATE" | "WEBHOOK_UPDATE" | "WEBHOOK_DELETE" | null | undefined
+    action?: "SERVER_CREATE" | "SERVER_UPDATE" | "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "CHANNEL_DELETE" | "ROLE_CREATE" | "ROLE_UPDATE" | "ROLE_DELETE" | "MEMBER_JOIN" | "MEMBER_LEAVE" | "MEMBER_KICK" | "MEMBER_BAN" | "MEMBER_UNBAN" | "MEMBER_UPDATE" | "BOT_ADD" | "MEMBER_ROLE_ADD" | "MEMBER_ROLE_REMOVE" | "INVITE_CREATE" | "INVITE_USE" | "INVITE_DELETE" | "OVERRIDE_CREATE" | "OVERRIDE_UPDATE" | "OVERRIDE_DELETE" | "EMOJI_CREATE" | "EMOJI_UPDATE" | "EMOJI_DELETE" | "STICKER_CREATE" | "STICKER_DELETE" | "AUTOMOD_RULE_CREATE" | "AUTOMOD_RULE_UPDATE" | "AUTOMOD_RULE_DELETE" | "MESSAGE_DELETE" | "MESSAGE_BULK_DELETE" | "MESSAGE_PIN" | "MESSAGE_UNPIN" | "WEBHOOK_CREATE" | "WEBHOOK_UPDATE" | "WEBHOOK_DELETE" | null | undefined
   }, AuditLogEntryResponse[]>
   /** List a server's auto-moderation rules, in the order in which they are checked. `GET /servers/:server_id/automod/rules` */
   listAutomodRules: Call<{
@@ -1309,7 +1346,7 @@ export interface AuditLogEntryResponse {
   /** The user who made the change */
   user_id: Snowflake
   user: UserPublicResponse | null
-  action: "SERVER_CREATE" | "SERVER_UPDATE" | "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "CHANNEL_DELETE" | "ROLE_CREATE" | "ROLE_UPDATE" | "ROLE_DELETE" | "MEMBER_JOIN" | "MEMBER_LEAVE" | "MEMBER_KICK" | "MEMBER_BAN" | "MEMBER_UNBAN" | "MEMBER_UPDATE" | "MEMBER_ROLE_ADD" | "MEMBER_ROLE_REMOVE" | "INVITE_CREATE" | "INVITE_USE" | "INVITE_DELETE" | "OVERRIDE_CREATE" | "OVERRIDE_UPDATE" | "OVERRIDE_DELETE" | "EMOJI_CREATE" | "EMOJI_UPDATE" | "EMOJI_DELETE" | "STICKER_CREATE" | "STICKER_DELETE" | "AUTOMOD_RULE_CREATE" | "AUTOMOD_RULE_UPDATE" | "AUTOMOD_RULE_DELETE" | "MESSAGE_DELETE" | "MESSAGE_BULK_DELETE" | "MESSAGE_PIN" | "MESSAGE_UNPIN" | "WEBHOOK_CREATE" | "WEBHOOK_UPDATE" | "WEBHOOK_DELETE"
+  action: "SERVER_CREATE" | "SERVER_UPDATE" | "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "CHANNEL_DELETE" | "ROLE_CREATE" | "ROLE_UPDATE" | "ROLE_DELETE" | "MEMBER_JOIN" | "MEMBER_LEAVE" | "MEMBER_KICK" | "MEMBER_BAN" | "MEMBER_UNBAN" | "MEMBER_UPDATE" | "BOT_ADD" | "MEMBER_ROLE_ADD" | "MEMBER_ROLE_REMOVE" | "INVITE_CREATE" | "INVITE_USE" | "INVITE_DELETE" | "OVERRIDE_CREATE" | "OVERRIDE_UPDATE" | "OVERRIDE_DELETE" | "EMOJI_CREATE" | "EMOJI_UPDATE" | "EMOJI_DELETE" | "STICKER_CREATE" | "STICKER_DELETE" | "AUTOMOD_RULE_CREATE" | "AUTOMOD_RULE_UPDATE" | "AUTOMOD_RULE_DELETE" | "MESSAGE_DELETE" | "MESSAGE_BULK_DELETE" | "MESSAGE_PIN" | "MESSAGE_UNPIN" | "WEBHOOK_CREATE" | "WEBHOOK_UPDATE" | "WEBHOOK_DELETE"
   target_type: "server" | "member" | "role" | "channel" | "category" | "invite" | "override" | "webhook" | "emoji" | "sticker" | "message" | "automod_rule"
   /** An id, or an invite's code */
   target_id: string | null
@@ -1467,6 +1504,94 @@ export interface BanResponse {
 export interface BlockRequest {
   /** The id of a user */
   user_id: string
+}
+
+export interface BotAddRequest {
+  /** What its role grants: none that the caller lacks. Default: what the bot asks for */
+  permissions?: PermissionName[] | null | undefined
+}
+
+export interface BotAddedResponse {
+  success: true
+  server_id: Snowflake
+  /** The bot's own role. Null: it was granted nothing */
+  role_id: Snowflake | null
+}
+
+export interface BotAvatarUploadRequest {
+  /** A JPEG, PNG, GIF or WebP image. The type is read from the content */
+  file: FormFile
+}
+
+export interface BotCreateRequest {
+  username: string
+  /** What the bot asks for in a server. Nobody has granted it yet */
+  permissions?: PermissionName[] | null | undefined
+  /** Whether others than the owner may add it to their servers. Default: false */
+  public?: boolean | null | undefined
+}
+
+export interface BotCreatedResponse {
+  id: Snowflake
+  username: string
+  avatar_url: string | null
+  /** Unix time in seconds */
+  created_at: number
+  badges: string[]
+  bot: boolean
+  owner_id: Snowflake
+  /** The permissions that the bot asks for in a server that it is added to */
+  permissions: string[]
+  /** Whether others than its owner may add it to their servers */
+  public: boolean
+  has_token: boolean
+  /** Shown this once. Send it as `Authorization: Bot <token>` */
+  token: string
+}
+
+export interface BotPublicResponse {
+  id: Snowflake
+  username: string
+  avatar_url: string | null
+  /** Unix time in seconds */
+  created_at: number
+  badges: string[]
+  bot: boolean
+  owner: {
+    id: Snowflake
+    username: string
+  }
+  /** The permissions that the bot asks for in a server that it is added to */
+  permissions: string[]
+}
+
+export interface BotResponse {
+  id: Snowflake
+  username: string
+  avatar_url: string | null
+  /** Unix time in seconds */
+  created_at: number
+  badges: string[]
+  bot: boolean
+  owner_id: Snowflake
+  /** The permissions that the bot asks for in a server that it is added to */
+  permissions: string[]
+  /** Whether others than its owner may add it to their servers */
+  public: boolean
+  has_token: boolean
+}
+
+export interface BotTokenResponse {
+  /** Shown this once. Send it as `Authorization: Bot <token>` */
+  token: string
+}
+
+export interface BotUpdateRequest {
+  username?: string | null | undefined
+  /** What the bot asks for in a server. Nobody has granted it yet */
+  permissions?: PermissionName[] | null | undefined
+  /** Whether others than the owner may add it to their servers. Default: false */
+  public?: boolean | null | undefined
 }
 
 export type BulkAckRequest = Record<string, unknown>
@@ -2178,6 +2303,8 @@ export interface PasswordResetConfirmation {
 export interface PasswordResetRequest {
   email: string
 }
+
+export type PermissionName = "server.manage" | "server.view_audit_log" | "server.automod" | "channels.manage" | "channels.view" | "roles.manage" | "members.kick" | "members.ban" | "members.manage_nicknames" | "members.manage_roles" | "invites.create" | "invites.manage" | "emojis.manage" | "webhooks.manage" | "bans.view" | "messages.send" | "messages.read" | "messages.manage" | "messages.embed_links" | "messages.attach_files" | "messages.mention_everyone" | "messages.add_reactions" | "messages.use_external_emojis" | "messages.bypass_slowmode" | "voice.connect" | "voice.speak" | "voice.mute_members" | "voice.deafen_members" | "voice.move_members" | "events.manage" | "events.view" | "templates.manage" | "onboarding.manage" | "administrator"
 
 export interface PollCreateInline {
   question: string
@@ -2968,6 +3095,15 @@ export const table: { readonly [K in keyof Routes]: string } = {
   putOwnAvatar: "POSTbf /users/@me/avatar",
   deleteAvatar: "DELETE /avatars/users/@me",
   getAvatar: "GETc /avatars/users/:user_id",
+  listBots: "GET /users/@me/bots",
+  createBot: "POSTb /users/@me/bots",
+  getOwnBot: "GET /users/@me/bots/:bot_id",
+  editBot: "PATCHb /users/@me/bots/:bot_id",
+  deleteBot: "DELETE /users/@me/bots/:bot_id",
+  resetBotToken: "POST /users/@me/bots/:bot_id/token",
+  putBotAvatar: "POSTbf /users/@me/bots/:bot_id/avatar",
+  deleteBotAvatar: "DELETE /users/@me/bots/:bot_id/avatar",
+  getOfferedBot: "GET /bots/:bot_id",
   listDirectChannels: "GET /users/@me/channels",
   openDirectChannel: "POSTb /users/@me/channels",
   getNotes: "GET /users/@me/notes",
@@ -3033,6 +3169,7 @@ export const table: { readonly [K in keyof Routes]: string } = {
   getMember: "GET /servers/:server_id/members/:member_id",
   editMember: "PATCHb /servers/:server_id/members/:member_id",
   editOwnMember: "PATCHb /servers/:server_id/members/@me",
+  addBot: "PUTb /servers/:server_id/bots/:bot_id",
   kickMember: "DELETE /servers/:server_id/members/:member_id",
   listBans: "GET /servers/:server_id/bans",
   banUser: "PUTbo /servers/:server_id/bans/:user_id",
