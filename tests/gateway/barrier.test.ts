@@ -394,9 +394,11 @@ slowTest("P12, P13: each of them stops what a session gets that reads slowly", p
       await expect(inbox.reconnect(east.url)).rejects.toMatchObject({ code: 4004 })
     } else {
       // Others are paused still, so the cluster counts as settled while this one reads on.
+      const subject = revocation.told === "GUILD_DELETE" ? one.server_id : one.channel_id
       const hasCaughtUp = () => {
         const heard = new Set(postedIn(events, torrent))
-        return early.every(id => heard.has(id))
+        const isTold = events.some(event => event.name === revocation.told && idOf(event) === subject)
+        return isTold && early.every(id => heard.has(id))
       }
       await until("it has caught up", hasCaughtUp, { timeoutMs: 60_000 })
       const heard = postedIn(events, torrent)
