@@ -411,6 +411,11 @@ const environment = {
     "off",
     "`on` lets operators name classifiers in private networks and on this machine in their settings. Those of the variables above may be there in any case.",
   ),
+  PUSH_PRIVATE_ADDRESSES: setting(
+    flag,
+    "off",
+    "`on` lets browsers name push services in private networks and on this machine, and without TLS. For tests.",
+  ),
   CONFIG_FILE: setting(z.string().optional(), undefined, "JSON file with policy settings, see below."),
 }
 
@@ -729,6 +734,8 @@ export interface Config {
   readonly classifiers: AutomodClassifiers
   /** Whether those of operators may be in private networks. */
   readonly privateClassifiers: boolean
+  /** Push services may be in private networks. */
+  readonly privatePushes: boolean
   readonly policy: Policy
 }
 
@@ -859,6 +866,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
         }),
       }),
     }),
+    privatePushes: here.PUSH_PRIVATE_ADDRESSES,
     privateClassifiers: here.AUTOMOD_PRIVATE_ADDRESSES,
     policy: Object.freeze(
       Object.fromEntries(Object.entries(rules).map(([key, value]) => [key, freezeList(value)])),

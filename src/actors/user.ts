@@ -14,6 +14,7 @@ import { emailRestorationCommands, type EmailRestorationCommands } from "./accou
 import { membershipsCommands, type MembershipsCommands } from "./communities/memberships.ts"
 import { notificationLevelCommands, type NotificationLevelCommands } from "./shared/notification-levels.ts"
 import { notificationCommands, type NotificationCommands } from "./accounts/notifications.ts"
+import { pushSubscriptionCommands, type PushSubscriptionCommands } from "./accounts/push-subscriptions.ts"
 import { linkTo, oauthCommands, type ExternalAccount, type OAuthCommands } from "./accounts/oauth.ts"
 import { feedbackCommands, type FeedbackCommands } from "./service/feedback.ts"
 import { reportCommands, type ReportCommands } from "./messages/reports.ts"
@@ -45,6 +46,7 @@ export interface UserCommands
     BotCommands,
     SettingsCommands,
     NotificationCommands,
+    PushSubscriptionCommands,
     NotificationLevelCommands,
     ReadMentionCommands,
     ServerSlotCommands,
@@ -121,6 +123,7 @@ export const userActor = defineActor<UserState, UserState, UserCommands, Storage
         ...botCommands,
         ...settingsCommands,
         ...notificationCommands,
+        ...pushSubscriptionCommands,
         ...notificationLevelCommands,
         ...readMentionCommands,
         ...serverSlotCommands,

@@ -6,17 +6,21 @@ import { backoffMs } from "../std/backoff.ts"
 
 /**
  * Pictures have a queue of their own: their jobs take processor time, so few of them run at once, and
- * requests wait for some of them. So have questions to classifiers, which are slow and not ours.
+ * requests wait for some of them. So have questions to classifiers, and pushes, which wait for what is slow and not ours.
  */
-export const jobQueueNames = ["jobs", "pictures", "classifiers"] as const
+export const jobQueueNames = ["jobs", "pictures", "classifiers", "pushes"] as const
 export type JobQueueName = (typeof jobQueueNames)[number]
 const pictureJobs: ReadonlySet<string> = new Set<JobName>(["encodePicture", "hashPicture", "makeThumbnails"])
 const awaitedJob: JobName = "encodePicture"
+const pushJobs: ReadonlySet<string> = new Set<JobName>(["pushMessage", "sendPush"])
 const classifierJob: JobName = "classifyMessage"
-const queueOf = (job: string): JobQueueName =>
-  pictureJobs.has(job) ? "pictures" : job === classifierJob ? "classifiers" : "jobs"
-/** Questions to classifiers that wait at most; what comes then is asked about by nobody. */
-const maxClassifierJobs = 20_000
+function queueOf(job: string): JobQueueName {
+  if (pictureJobs.has(job)) return "pictures"
+  if (pushJobs.has(job)) return "pushes"
+  return job === classifierJob ? "classifiers" : "jobs"
+}
+/** Jobs that wait at most in queues for what is not ours; what comes then is left out. */
+const mostWaiting: Partial<Record<JobQueueName, number>> = { classifiers: 20_000, pushes: 20_000 }
 /** Milliseconds for which it is known how many wait. */
 const countedForMs = 500
 export const jobPrefix = (prefix: string) => `${prefix}{jobs}`
@@ -35,7 +39,7 @@ export interface JobQueue {
 export const jobRetryDelay = (failures: number): number => backoffMs(failures - 1, 500, 300_000)
 
 export interface JobQueueOptions {
-  readonly maxClassifierJobs?: number
+  readonly mostWaiting?: Partial<Record<JobQueueName, number>>
   /** A job was left out because too many wait. */
   readonly onLeftOut?: (job: string) => void
 }
@@ -45,7 +49,7 @@ export function openJobQueue(
   connection: Redis,
   prefix: string,
   now: () => number,
-  { maxClassifierJobs: most = maxClassifierJobs, onLeftOut = () => {} }: JobQueueOptions = {},
+  { mostWaiting: most = mostWaiting, onLeftOut = () => {} }: JobQueueOptions = {},
 ): JobQueue {
   const open = (name: JobQueueName) => {
     const queue = new Queue(name, {
@@ -57,17 +61,21 @@ export function openJobQueue(
     queue.on("error", () => {})
     return queue
   }
-  const queues = { jobs: open("jobs"), pictures: open("pictures"), classifiers: open("classifiers") }
+  const queues = { jobs: open("jobs"), pictures: open("pictures"), classifiers: open("classifiers"), pushes: open("pushes") }
   const all = Object.values(queues)
-  let counted = { count: 0, atMs: -Infinity }
+  const counted = new Map<JobQueueName, { count: number; atMs: number }>()
 
   /** Asked now and then, and estimated in between. */
-  async function isClassifierQueueFull(): Promise<boolean> {
-    if (now() - counted.atMs > countedForMs) {
-      const counts = await queues.classifiers.getJobCounts("waiting", "delayed")
-      counted = { count: Object.values(counts).reduce((sum, count) => sum + count, 0), atMs: now() }
+  async function isFull(name: JobQueueName): Promise<boolean> {
+    const bound = most[name]
+    if (bound === undefined) return false
+    let known = counted.get(name)
+    if (!known || now() - known.atMs > countedForMs) {
+      const counts = await queues[name].getJobCounts("waiting", "delayed")
+      known = { count: Object.values(counts).reduce((sum, count) => sum + count, 0), atMs: now() }
+      counted.set(name, known)
     }
-    return counted.count++ >= most
+    return known.count++ >= bound
   }
 
   const ages = () =>
@@ -82,7 +90,7 @@ export function openJobQueue(
 
   return {
     async add({ job, data, key, runAtMs }) {
-      if (job === classifierJob && (await isClassifierQueueFull())) {
+      if (await isFull(queueOf(job))) {
         onLeftOut(job)
         return
       }

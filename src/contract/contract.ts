@@ -25,6 +25,7 @@ import * as messagingSettings from "./accounts/messaging-settings.ts"
 import * as moderation from "./communities/moderation.ts"
 import * as notificationSettings from "./accounts/notification-settings.ts"
 import * as notifications from "./accounts/notifications.ts"
+import * as pushSubscriptions from "./accounts/push-subscriptions.ts"
 import * as oauth from "./accounts/oauth.ts"
 import * as overrides from "./communities/overrides.ts"
 import * as operatorDashboard from "./operators/dashboard.ts"
@@ -72,6 +73,7 @@ export type AuditAction = (typeof auditLog.auditActions)[number]
 export const resourceLimits = [
   pins,
   polls,
+  pushSubscriptions,
   uploadSessions,
   fileReports,
   reports,
@@ -114,6 +116,7 @@ export const routes = {
   ...settings.routes,
   ...features.routes,
   ...notifications.routes,
+  ...pushSubscriptions.routes,
   ...notificationSettings.routes,
   ...exports.routes,
   ...accountDeletion.routes,

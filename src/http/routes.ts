@@ -27,6 +27,7 @@ import { overrides } from "./communities/overrides.ts"
 import { pins } from "./messages/pins.ts"
 import { polls } from "./messages/polls.ts"
 import { presence } from "./social/presence.ts"
+import { pushSubscriptions } from "./accounts/push-subscriptions.ts"
 import { reactions } from "./messages/reactions.ts"
 import { readState } from "./messages/read-state.ts"
 import { relationships } from "./social/relationships.ts"
@@ -85,6 +86,7 @@ const resources = [
   moderation,
   notificationSettings,
   notifications,
+  pushSubscriptions,
   oauth,
   overrides,
   pins,

@@ -1,5 +1,5 @@
 import { lookup } from "node:dns/promises"
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http"
+import { Agent as HttpAgent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http"
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https"
 import type { LookupFunction } from "node:net"
 import { callbackify } from "node:util"
@@ -34,7 +34,7 @@ export class OutboundRequests {
   async post(
     url: string,
     { headers, body, timeoutMs, maxAnswerBytes }: OutboundRequest,
-  ): Promise<{ status: number; text: string }> {
+  ): Promise<{ status: number; text: string; headers: IncomingHttpHeaders }> {
     const target = new URL(url)
     // A name that is an address is not looked up by anybody.
     if (addressIn(target.hostname)) await this.#allowed(target.hostname)
@@ -53,7 +53,7 @@ export class OutboundRequests {
           textOf(response, maxAnswerBytes).then(
             text => {
               clearTimeout(deadline)
-              resolve({ status: response.statusCode ?? 0, text })
+              resolve({ status: response.statusCode ?? 0, text, headers: response.headers })
             },
             (error: Error) => end(error),
           )
@@ -106,7 +106,7 @@ export type Resolve = (name: string) => Promise<readonly string[]>
 
 export interface OutboundRequest {
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  readonly body: string | Uint8Array
   /** Until all of the answer is there. */
   readonly timeoutMs: number
   readonly maxAnswerBytes: number

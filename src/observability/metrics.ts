@@ -64,6 +64,7 @@ export function createMetrics({ worker = "primary", loopEveryMs = 100, traces, t
     pools: poolsMetrics(declare),
     automod: automodMetrics(declare),
     jobs: jobsMetrics(declare),
+    pushes: pushesMetrics(declare),
     pictures: picturesMetrics(declare),
     search: searchMetrics(declare),
     files: filesMetrics(declare),
@@ -606,6 +607,15 @@ function automodMetrics(declare: Declare) {
   }
 }
 
+function pushesMetrics(declare: Declare) {
+  return declare.counters(
+    "starling_pushes_total",
+    "Pushes to browsers, by outcome. `gone`: the subscription is forgotten; `later`: the push service is asked again for twelve hours, after which it is `late`; `refused`: by the push service, see the log; `overloaded`: messages that were not pushed because too many waited",
+    "outcome",
+    ["sent", "gone", "later", "refused", "late", "overloaded"],
+  )
+}
+
 function jobsMetrics(declare: Declare) {
   return {
     done: declare.counterFamily<[job: string, outcome: "done" | "retried" | "deferred" | "failed"]>(
@@ -626,7 +636,7 @@ function jobsMetrics(declare: Declare) {
       "starling_jobs_oldest_waiting_seconds",
       "How long the oldest runnable job has waited, by queue; 0: none waits. Looked at every five seconds",
       "queue",
-      ["jobs", "pictures", "classifiers"],
+      ["jobs", "pictures", "classifiers", "pushes"],
     ),
   }
 }

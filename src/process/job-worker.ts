@@ -27,7 +27,9 @@ import { openStorage, type Storage } from "../storage/storage.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
 import { FairPlaces } from "../std/fair-places.ts"
 import { consumeJobs } from "../workers/consumer.ts"
-import type { ClassifierTools } from "../workers/processor.ts"
+import { PushKeys, WebPush } from "../integrations/web-push.ts"
+import type { JobRequest } from "../contract/core/registry.ts"
+import type { ClassifierTools, PushTools } from "../workers/processor.ts"
 import { SearchIndex } from "../workers/search-index.ts"
 import { createMailer } from "../workers/mail.ts"
 import { sweeps } from "../workers/jobs.ts"
@@ -113,6 +115,27 @@ function keptFor<T>(keptMs: number, read: () => Promise<T>): () => Promise<T> {
   }
 }
 
+/** Jobs that push at a time, each to a few browsers: they wait for push services. */
+const maxConcurrentPushes = 16
+
+function openPushes({ config, secretKey, log, metrics }: JobWorkerOptions, storage: Storage) {
+  const { policy, publicUrl, privatePushes: mayBePrivate } = config
+  const web = new WebPush({
+    keys: new PushKeys({ storage, secrets: createSecrets(secretKey) }),
+    subject: publicUrl.startsWith("https:") ? publicUrl : `mailto:${policy.mail_from}`,
+    mayBePrivate,
+    now: clock.now,
+  })
+  const tools: PushTools = {
+    send: (browser, push) => web.send(browser, push),
+    serverName: policy.server_name,
+    count: outcome => metrics.pushes[outcome].inc(),
+    // Its path is the browser's secret.
+    noteRefusal: (endpoint, why) => log.warn({ push_service: new URL(endpoint).host, why }, "push refused"),
+  }
+  return { tools, close: () => web.close() }
+}
+
 const ended = async (all: readonly Promise<void>[]): Promise<void> => {
   await Promise.all(all)
 }
@@ -129,7 +152,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
   const adding = openRedis(redisUrl, `${self.id} jobs`, trouble, { trips: tripsOf(metrics, "jobs") })
   const taking = openJobConnection(redisUrl, `${self.id} jobs taken`, trouble)
   await Promise.all([adding.connect(), taking.connect()])
-  const queue = openJobQueue(adding, redisPrefix, clock.now)
+  const queue = openJobQueue(adding, redisPrefix, clock.now, { onLeftOut: () => metrics.pushes.overloaded.inc() })
 
   const lineage = await beginLineage(new LineageNotes(adding, redisPrefix), storage, log)
   const origin = await homeReplicationId(adding, storage.placement.redisOrigin)
@@ -154,6 +177,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
   const ending = new AbortController()
   const blobs = openBlobs(config.files, { log, metrics })
   const classifiers = openClassifiers(options, storage)
+  const pushes = openPushes(options, storage)
   const tools = {
     ask: cluster.ask,
     storage,
@@ -172,6 +196,8 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
       answer: (worker: string, answer: PictureAnswer) => cluster.bus.notify(worker, pictureAnswered, answer),
     },
     classifiers: classifiers.tools,
+    push: pushes.tools,
+    add: (job: JobRequest) => queue.add(job),
     now: clock.now,
     signal: ending.signal,
   }
@@ -179,6 +205,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     { queue: "jobs", concurrency: maxConcurrentJobs } as const,
     { queue: "pictures", concurrency: maxPicturesTaken } as const,
     { queue: "classifiers", concurrency: maxConcurrentQuestions } as const,
+    { queue: "pushes", concurrency: maxConcurrentPushes } as const,
   ].map(queue => consumeJobs({ ...queue, connection: taking, prefix: redisPrefix, tools, log, metrics, trouble }))
   const searchRows = storage.openSearchIndex()
   const searchIndex = new SearchIndex({
@@ -220,6 +247,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     ending.abort(new Error("the process ends"))
     // Nobody waits for them; their messages are asked about by another.
     classifiers.close()
+    pushes.close()
     clearInterval(counting)
     noting.stop()
     await finish()

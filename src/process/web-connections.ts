@@ -44,7 +44,10 @@ export async function connectWebWorker({ self, config, topology, log, metrics, .
   const origin = await homeReplicationId(admission, storage.placement.redisOrigin)
   const keys = redisKeys(options.redisPrefix, origin, lineage.name)
   const jobs = openJobQueue(queueing, options.redisPrefix, () => clock.now(), {
-    onLeftOut: () => metrics.automod.unclassified.overloaded.inc(),
+    onLeftOut: job => {
+      if (job === "classifyMessage") metrics.automod.unclassified.overloaded.inc()
+      else metrics.pushes.overloaded.inc()
+    },
   })
   const recentWrites = new RecentWrites(admission, keys, topology.replica.maxLagMs, () => clock.monotonic())
   const replica =

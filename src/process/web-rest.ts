@@ -17,6 +17,7 @@ import { AccessUseNotes } from "../http/service/access-use-notes.ts"
 import { createRestServer } from "../http/rest-server.ts"
 import { createClassifiers } from "../integrations/classifiers.ts"
 import { ClassifierSettingsStore } from "../integrations/classifier-settings.ts"
+import { PushEndpoints, PushKeys } from "../integrations/web-push.ts"
 import type { TextJudge } from "../integrations/text-judge.ts"
 import { PictureRequests } from "../cluster/picture-requests.ts"
 import { createBudgets } from "../cluster/budgets.ts"
@@ -94,6 +95,8 @@ export function openRest(
         iceServers,
         texts,
         classifiers: classifiers.asking,
+        pushKeys: new PushKeys({ storage, secrets }),
+        pushEndpoints: new PushEndpoints({ mayBePrivate: config.privatePushes }),
         classifierSettings: classifiers.settings,
         hashing: createHashing({
           memoryKib: policy.password_hash_memory,

@@ -34,6 +34,7 @@ import { personalData as overrides } from "./communities/overrides.ts"
 import { personalData as placement } from "./core/placement.ts"
 import { personalData as polls } from "./messages/polls.ts"
 import { personalData as presences } from "./social/presences.ts"
+import { personalData as pushSubscriptions } from "./accounts/push-subscriptions.ts"
 import { personalData as reactions } from "./messages/reactions.ts"
 import { personalData as readState } from "./messages/read-state.ts"
 import { personalData as relationships } from "./social/relationships.ts"
@@ -66,6 +67,7 @@ const declared = [
   userNotes,
   avatars,
   sessions,
+  pushSubscriptions,
   oneTimeTokens,
   mails,
   oauth,

@@ -43,6 +43,7 @@ import { operatorTrailStorage } from "./operators/trail.ts"
 import { placementStorage } from "./core/placement.ts"
 import { pollsStorage } from "./messages/polls.ts"
 import { presencesStorage } from "./social/presences.ts"
+import { pushSubscriptionsStorage } from "./accounts/push-subscriptions.ts"
 import { reactionsStorage } from "./messages/reactions.ts"
 import { readStateStorage } from "./messages/read-state.ts"
 import { relationshipsStorage } from "./social/relationships.ts"
@@ -134,6 +135,7 @@ export function openStorage(options: StorageOptions) {
     messagingSettings: asked("messagingSettings", messagingSettingsStorage(sql)),
     settings: asked("settings", settingsStorage(sql)),
     notifications: asked("notifications", notificationsStorage(sql)),
+    pushSubscriptions: asked("pushSubscriptions", pushSubscriptionsStorage(sql)),
     notificationSettings: asked("notificationSettings", notificationSettingsStorage(sql)),
     servers: asked("servers", serversStorage(sql)),
     guildMembers: asked("guildMembers", guildMembersStorage(sql)),

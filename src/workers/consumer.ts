@@ -44,7 +44,8 @@ export function consumeJobs(options: JobConsumerOptions): JobConsumer {
     } catch (error) {
       if (error instanceof Deferral) {
         metrics.jobs.done.of(name, "deferred").inc()
-        await job.moveToDelayed(tools.now() + deferredFor(tools.now() - job.timestamp), token)
+        const waitMs = error.waitMs ?? deferredFor(tools.now() - job.timestamp)
+        await job.moveToDelayed(tools.now() + waitMs, token)
         throw new DelayedError()
       }
       const isLast = attemptsMade + 1 >= (opts.attempts ?? 1)

@@ -22,6 +22,7 @@ import { purgeMessages, sweeps as channelsSweeps } from "./purge-messages.ts"
 import { purgePoll, sweeps as gonePollsSweeps } from "./purge-poll.ts"
 import { purgeReactors, sweeps as reactionsSweeps } from "./purge-reactors.ts"
 import { purgeServer, sweeps as serversSweeps } from "./purge-server.ts"
+import { pushMessage, sendPush } from "./push-message.ts"
 import { sweeps as picturesSweeps } from "./renew-pictures.ts"
 import { sendMail, sweeps as mailsSweeps } from "./send-mail.ts"
 import type { Sweep } from "./sweep.ts"
@@ -49,7 +50,9 @@ const processors: { readonly [Name in JobName]: Processor<Name> } = {
   purgeReactors,
   purgePoll,
   purgeServer,
+  pushMessage,
   sendMail,
+  sendPush,
 }
 
 /** What finds work whose job was lost, in the order in which it runs. */

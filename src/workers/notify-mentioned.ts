@@ -1,4 +1,4 @@
-import type { notifyMentioned as job } from "../contract/core/jobs.ts"
+import { pushMessage, type notifyMentioned as job } from "../contract/core/jobs.ts"
 import type { z } from "zod"
 import { notificationDefaultOf, notificationsOutside } from "../actors/shared/notification-levels.ts"
 import { userActor } from "../actors/user.ts"
@@ -65,22 +65,31 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
       call,
       looked.filter(one => !one.is_left_out && maySee(one)),
     )
+    const told: string[] = []
     await eachConcurrently(called, maxConcurrentAsks, signal, async ([{ user_id, has_read }, kind]) => {
       const of = noticeOf(message, kind, channel)
       try {
-        const told = ask(userActor, user_id, {
+        const asked = ask(userActor, user_id, {
           type: "notify",
           of,
           where,
           about: { channel_id, message_id },
           isRead: has_read,
         })
-        await unlessGone("user_not_found", told)
+        const noting = asked.then(notice => {
+          if (notice && !has_read) told.push(user_id)
+        })
+        await unlessGone("user_not_found", noting)
       } catch (error) {
         refusals.push(error)
         if (signal.aborted || refusals.length > maxRefusals) throw error
       }
     })
+    // In conversations outside servers every message is pushed as such.
+    if (told.length > 0 && call.server_id !== null) {
+      const pushed = { server_id: call.server_id, channel_id, message_id, users: told, is_mention: true }
+      await tools.add(pushMessage.at(pushed, { key: `pushes:${message_id}:${told[0]}` }))
+    }
     // A user who read it while they were being notified had nothing to mark: their reading found no
     // notification.
     const unread = called.flatMap(([{ user_id, has_read }]) => (has_read ? [] : [user_id]))

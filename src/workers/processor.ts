@@ -6,6 +6,9 @@ import type { ErrorCode } from "../contract/core/errors.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import { Failure } from "../contract/core/errors.ts"
 import type { JobName, jobs } from "../contract/core/jobs.ts"
+import type { JobRequest } from "../contract/core/registry.ts"
+import type { Status } from "../contract/social/presence.ts"
+import type { Push, PushOutcome } from "../domain/accounts/pushes.ts"
 import type { Blobs } from "../storage/core/blobs.ts"
 import type { FairPlaces } from "../std/fair-places.ts"
 import type { OutlineLoads, OutlineSource } from "../storage/communities/outline-loads.ts"
@@ -66,6 +69,20 @@ export interface ClassifierTools {
   count(reason: "refused" | "late"): void
 }
 
+/** Pushes to browsers. */
+export interface PushTools {
+  send(
+    browser: { readonly endpoint: string; readonly p256dh: string; readonly auth: string },
+    push: Push,
+  ): Promise<PushOutcome>
+  /** As a test names it. */
+  readonly serverName: string
+  /** Counts what became of one. */
+  count(outcome: PushOutcome["kind"] | "late"): void
+  /** A push service refuses what it is sent. */
+  noteRefusal(endpoint: string, why: string): void
+}
+
 export interface JobTools {
   readonly ask: Ask
   readonly storage: Pick<
@@ -75,6 +92,8 @@ export interface JobTools {
     | "messages"
     | "readState"
     | "notifications"
+    | "notificationSettings"
+    | "pushSubscriptions"
     | "reactions"
     | "polls"
     | "mentions"
@@ -104,7 +123,7 @@ export interface JobTools {
   /** The only way to load servers: some are so large that a process takes few at a time. */
   readonly outlines: Pick<OutlineLoads, "load">
   /** Users as others see them; who is not in it is offline. */
-  readonly presences: { of(users: readonly Snowflake[]): Promise<ReadonlyMap<Snowflake, unknown>> }
+  readonly presences: { of(users: readonly Snowflake[]): Promise<ReadonlyMap<Snowflake, { readonly status: Status }>> }
   /** Servers of which a job of this process is notifying many members. */
   readonly massNotifications: Set<Snowflake>
   readonly blobs: Blobs
@@ -113,6 +132,9 @@ export interface JobTools {
   readonly mailer: Mailer
   readonly pictures: PictureTools
   readonly classifiers: ClassifierTools
+  readonly push: PushTools
+  /** A further job: the rows that it is about are there already. */
+  readonly add: (job: JobRequest) => Promise<void>
   /** Unix milliseconds. */
   readonly now: () => number
   /** The process ends: long work stops at the next good place and throws; the job is run again. */
@@ -122,6 +144,12 @@ export interface JobTools {
 /** A job whose turn has not come: it is run again later, which is none of its tries. */
 export class Deferral extends Error {
   override name = "Deferral"
+  /** Until then; undefined: half of what it has waited already. */
+  readonly waitMs: number | undefined
+  constructor(message?: string, waitMs?: number) {
+    super(message)
+    this.waitMs = waitMs
+  }
 }
 
 /**

@@ -13,6 +13,7 @@ import type { Cluster } from "./cluster.ts"
 import { refusal } from "./conformance.ts"
 import type { Person, Starling } from "./person.ts"
 import { apng, fileOf } from "./pictures.ts"
+import { pushedTo } from "./push-service.ts"
 import { plantedId } from "./seeds.ts"
 
 type Name = keyof Routes
@@ -152,6 +153,11 @@ export const requests: { readonly [N in Name]?: Request | readonly Request[] } =
   listTiers: { call: rest => rest.listTiers() },
   listBadges: { call: rest => rest.listBadges() },
   listNotifications: { call: rest => rest.listNotifications() },
+  listPushSubscriptions: { call: rest => rest.listPushSubscriptions() },
+  getPushKey: { call: rest => rest.getPushKey() },
+  createPushSubscription: { call: rest => rest.createPushSubscription(pushedTo) },
+  deletePushSubscription: { call: rest => rest.deletePushSubscription({ subscription_id: unknown }) },
+  testPushSubscription: { call: rest => rest.testPushSubscription({ subscription_id: unknown }) },
   readAllNotifications: { call: rest => rest.readAllNotifications() },
   readNotification: { call: rest => rest.readNotification({ notification_id: unknown }) },
   getExport: { call: rest => rest.getExport() },

@@ -16,6 +16,7 @@ import { machineBounds } from "./load.ts"
 import { emailLinkToken } from "./mailbox.ts"
 import { OAuthProviderServer } from "./oauth-provider.ts"
 import { apng, fileOf } from "./pictures.ts"
+import { pushedTo } from "./push-service.ts"
 import { clientAt, Person, type Endpoint, type Listener, type Starling } from "./person.ts"
 import { startProcesses, type Processes } from "./processes.ts"
 import type { OwnObjectStore } from "./object-store.ts"
@@ -98,6 +99,7 @@ interface Scene {
   /** A file of Ada's. */
   readonly upload: string
   /** Sessions of files of hers, by what becomes of them: one chunk each, which has come to all but the first. */
+  readonly pushed: Readonly<Record<"tested" | "deleted", string>>
   readonly uploadSessions: Readonly<Record<"sending" | "completed" | "deleted", string>>
   readonly message: Message
   readonly edited: Message
@@ -354,8 +356,15 @@ async function prepare({ program, postgres, provider }: Ground, ada: Person, lin
     praised: await praisedPost(),
     bulk: [await post("to be deleted with others"), await post("the others")],
     word,
+    pushed: {
+      tested: await pushedAt(editing.on(program), "https://1.1.1.1/tested"),
+      deleted: await pushedAt(editing.on(program), "https://1.1.1.1/deleted"),
+    },
   }
 }
+
+const pushedAt = async (rest: Starling, endpoint: string) =>
+  (await rest.createPushSubscription({ ...pushedTo, endpoint })).id
 
 const smallFile = { filename: "note.txt", content_type: "text/plain", total_size: 5 }
 const uploadSessionOf = async (rest: Starling) => (await rest.createUploadSession(smallFile)).session_id
@@ -589,6 +598,24 @@ const attempts: { readonly [Name in Asked]: Attempt } = {
     as: "editing",
     call: (on, { notification_id }, signal) => on.readNotification({ notification_id }, { signal }),
     kept: (sql, { notification_id }) => sql`SELECT FROM notifications WHERE id = ${notification_id} AND read`,
+  }),
+  listPushSubscriptions: attempt({ as: "editing", call: (on, _, signal) => on.listPushSubscriptions({}, { signal }) }),
+  getPushKey: attempt({ as: "editing", call: (on, _, signal) => on.getPushKey({}, { signal }), same: true }),
+  createPushSubscription: attempt({
+    as: "editing",
+    call: (on, _, signal) => on.createPushSubscription(pushedTo, { signal }),
+    kept: (sql, { editing }) =>
+      sql`SELECT FROM push_subscriptions WHERE user_id = ${editing.id} AND endpoint = ${pushedTo.endpoint}`,
+  }),
+  testPushSubscription: attempt({
+    as: "editing",
+    call: (on, { pushed }, signal) => on.testPushSubscription({ subscription_id: pushed.tested }, { signal }),
+  }),
+  deletePushSubscription: attempt({
+    as: "editing",
+    call: (on, { pushed }, signal) => on.deletePushSubscription({ subscription_id: pushed.deleted }, { signal }),
+    kept: (sql, { pushed }) =>
+      sql`SELECT WHERE NOT EXISTS (SELECT FROM push_subscriptions WHERE id = ${pushed.deleted})`,
   }),
   readAllNotifications: attempt({
     as: "editing",

@@ -111,6 +111,10 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
     await sql`
       INSERT INTO user_avatars (user_id, file, content_type, hash, size)
       VALUES (${id}, ${"ef".repeat(16)}, 'image/png', ${hashSecret(id)}, 6)`
+    await sql`
+      INSERT INTO push_subscriptions (id, user_id, session_id, endpoint, p256dh, auth, directs, mentions, hides_content, created_at)
+      SELECT ${plantedId()}, ${id}, id, ${`https://push.example.com/${id}`}, 'key', 'secret', true, true, false, ${now} FROM sessions
+      WHERE user_id = ${id} LIMIT 1`
     await sql`INSERT INTO settings (user_id, key, value, created_at, updated_at) VALUES (${id}, 'theme', 'dark', ${now}, ${now})`
     await sql`
       INSERT INTO messaging_settings (user_id, read_receipts_enabled, typing_indicators_enabled, compact_messages_enabled,

@@ -303,6 +303,7 @@ const toolsOf = (shared: SharedCluster, { node }: Worker, more: object = {}) =>
       messages: messagesStorage(shared.sql),
       servers: serversStorage(shared.sql),
     },
+    add: async () => {},
     presences: node.presences,
     massNotifications: new Set(),
     outlines: new OutlineLoads({ source: serversStorage(shared.sql), maxConcurrent: 2, clock }),

@@ -313,6 +313,13 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       ofUser: async () => new Map(),
       find: unsupported("notificationSettings.find"),
     },
+    pushSubscriptions: {
+      ofUser: unsupported("pushSubscriptions.ofUser"),
+      takersOf: unsupported("pushSubscriptions.takersOf"),
+      find: unsupported("pushSubscriptions.find"),
+      namesOf: unsupported("pushSubscriptions.namesOf"),
+      keepKeys: unsupported("pushSubscriptions.keepKeys"),
+    },
     mentions: {
       called: unsupported("mentions.called"),
       readBy: unsupported("mentions.readBy"),

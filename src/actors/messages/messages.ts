@@ -1,6 +1,7 @@
 import { fail } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
+import { pushMessage } from "../../contract/core/jobs.ts"
 import { messageCreate, type Message } from "../../contract/messages/messages.ts"
 import type { PollInput } from "../../contract/messages/polls.ts"
 import type { Refusal } from "../../domain/communities/automod.ts"
@@ -252,8 +253,21 @@ export function posting(
   }
   const mentions = mentioning(server, state, author, now)
   const pictures = thumbnailsAsked(state)
-  if (!poll && !mentions && !pictures) return posted
-  return combine(posted, poll ? pollBegins(poll, state) : undefined, mentions, pictures)
+  const pushes = pushing(server, state, mentions !== undefined)
+  if (!poll && !mentions && !pictures && !pushes) return posted
+  return combine(posted, poll ? pollBegins(poll, state) : undefined, mentions, pictures, pushes)
+}
+
+/** A message of a DM is pushed to the other; who is called in a server, by the job that notifies them. */
+function pushing(
+  { participants }: Pick<Readonlied<ServerState>, "participants">,
+  { id, channel_id, author_id }: MessageState,
+  is_mention: boolean,
+): Partial<HomeEffects> | undefined {
+  const users = participants?.filter(user => user !== author_id) ?? []
+  if (users.length === 0) return undefined
+  const job = { server_id: null, channel_id, message_id: id, users, is_mention }
+  return { publish: [pushMessage.at(job, { key: `pushes:${id}` })] }
 }
 
 /** Most messages have nothing but their text. */

@@ -47,6 +47,32 @@ export const notifyMentioned = defineJob({
   }),
 })
 
+export const pushMessage = defineJob({
+  name: "pushMessage",
+  summary: "Push a message to the browsers of users whom it notifies, as far as they want that and are not active",
+  data: z.object({
+    /** Null: in a conversation outside servers. */
+    server_id: Snowflake.nullable(),
+    channel_id: Snowflake,
+    message_id: Snowflake,
+    users: z.array(Snowflake),
+    /** They are mentioned. */
+    is_mention: z.boolean(),
+  }),
+})
+
+export const sendPush = defineJob({
+  name: "sendPush",
+  summary: "Push something to one browser: a test, or a message that its push service did not take at first",
+  data: z.object({
+    subscription_id: Snowflake,
+    /** Null: a test. */
+    message: z.object({ server_id: Snowflake.nullable(), channel_id: Snowflake, message_id: Snowflake }).nullable(),
+    /** When it began, in Unix milliseconds. */
+    since: z.int(),
+  }),
+})
+
 export const purgeMessages = defineJob({
   name: "purgeMessages",
   summary: "Delete the messages of deleted channels",
@@ -196,6 +222,8 @@ export const jobs = {
   purgeReactors,
   purgePoll,
   purgeServer,
+  pushMessage,
   sendMail,
+  sendPush,
 }
 export type JobName = keyof typeof jobs

@@ -150,6 +150,7 @@ const played: Record<string, object> = {
     setState: async () => {},
   },
   operatorTrail: { begin: async () => "1", end: async () => {}, page: async () => [] },
+  pushSubscriptions: { ofUser: async () => [] },
   uploadSessions: {
     beginCompleting: async () => {},
     find: async () => undefined,
@@ -225,6 +226,8 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
         hashing: createHashing({ memoryKib: 1_024, passes: 1, maxConcurrent: 1, timeoutMs: 3_000 }),
         secrets: createSecrets("ab".repeat(32)),
         ...moderating,
+        pushKeys: { get: () => Promise.reject(unavailable("there is no database")) },
+        pushEndpoints: { check: async endpoint => ({ endpoint }) },
       },
       usernames: createUsernameRules(policy, { version: async () => 0, list: async () => [] }),
       service: {

@@ -25,6 +25,7 @@ const idErrors: Record<string, ErrorCode> = {
   channel_id: "invalid_channel_id",
   message_id: "invalid_message_id",
   notification_id: "invalid_notification_id",
+  subscription_id: "invalid_subscription_id",
   webhook_id: "invalid_webhook_id",
   poll_id: "invalid_poll_id",
   emoji_id: "invalid_emoji_id",

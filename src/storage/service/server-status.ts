@@ -53,6 +53,8 @@ export const serverStatusStorage = (sql: Sql) => ({
              declared_dead AS (UPDATE incarnations SET died_at = now() FROM free WHERE died_at IS NULL),
              challenges AS (DELETE FROM one_time_tokens USING free WHERE kind = 'two_factor'),
              sign_ins AS (DELETE FROM operator_challenges USING free),
+             pushed AS (DELETE FROM push_subscriptions USING free),
+             push_pair AS (DELETE FROM push_keys USING free),
              apps AS (
                UPDATE operators SET totp_secret = NULL, totp_pending = NULL, totp_step = 0, backup_codes = '{}', must_setup_otp = true FROM free),
              off AS (
