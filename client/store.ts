@@ -67,6 +67,7 @@ export class Store {
   #unreadTimer: ReturnType<typeof setTimeout> | undefined
   #unreadReadAt = -Infinity
   #isUnreadKnown = false
+  #isRestored = false
   /** Events since each read under way began. */
   readonly #overheard = new Set<AnyEvent[]>()
   /** Counts READYs: what was asked for before the last one is of no use. */
@@ -119,6 +120,28 @@ export class Store {
     return () => {
       this.#listeners.delete(listener)
     }
+  }
+
+  /**
+   * Shows what was kept of an earlier connection, until READY says what is so now. Nothing is read
+   * meanwhile. @returns whether it came in time
+   */
+  restore(state: ClientState): boolean {
+    if (this.#beginnings > 0) return false
+    Object.assign(this.state, state)
+    this.#isRestored = true
+    this.#isUnreadKnown = true
+    const histories = [...state.servers.values()].flatMap(server => [...(server?.histories.keys() ?? [])])
+    for (const channel of [...histories, ...state.directs.keys()]) this.#tell(`channel ${channel}`)
+    for (const server of state.servers.keys()) this.#tell(`server ${server}`)
+    for (const change of ["connection", ...changesOf({ name: "READY", data: {} } as AnyEvent)] as const)
+      this.#tell(change)
+    return true
+  }
+
+  /** What is shown is of an earlier connection. */
+  get isRestored(): boolean {
+    return this.#isRestored
   }
 
   /** Reads a server and keeps it; open already: nothing happens. */
@@ -186,6 +209,7 @@ export class Store {
     for (const events of this.#overheard) events.push(event)
     if (event.name === "READY") {
       this.#beginnings++
+      this.#isRestored = false
       this.#needs = []
       this.#isUnreadKnown = false
     }
@@ -231,7 +255,7 @@ export class Store {
   }
 
   #ask(need: Need): void {
-    if (!this.#isWanted(need)) return
+    if (this.#isRestored || !this.#isWanted(need)) return
     if (need.part === "unread") {
       const waitMs = this.#unreadReadAt + (this.#options.unreadEveryMs ?? 2_000) - performance.now()
       this.#unreadTimer ??= setTimeout(() => this.#askNow(need), Math.max(0, waitMs))

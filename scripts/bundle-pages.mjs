@@ -3,6 +3,8 @@
  * share. Names tell the content, so that each file is fetched once and for all. `npm run build`
  * writes them to dist/; from source they are made when somebody first asks for a page.
  */
+import { createHash } from "node:crypto"
+import { readFile } from "node:fs/promises"
 import { basename, join } from "node:path"
 import { build } from "esbuild"
 import { licensesOf } from "./licenses.mjs"
@@ -13,6 +15,11 @@ const pages = {
   operator: "web/operator/dashboard.tsx",
   app: "web/app/main.tsx",
 }
+
+/** A script of its own: a service worker takes no parts. */
+const worker = "web/app/offline/service-worker.ts"
+const icons = { drawn: "web/app/icons/icon.svg", small: "web/app/icons/icon-192.png", large: "web/app/icons/icon-512.png" }
+const target = ["chrome125", "firefox128", "safari18"]
 
 /**
  * @param root the folder that holds web
@@ -30,7 +37,7 @@ export async function bundlePages(root) {
     splitting: true,
     format: "esm",
     platform: "browser",
-    target: ["chrome125", "firefox128", "safari18"],
+    target,
     tsconfig: join(root, "web", "tsconfig.json"),
     minify: true,
     legalComments: "none",
@@ -62,7 +69,44 @@ export async function bundlePages(root) {
       ]
     }),
   )
-  return { files, manifest, inputs, licenses: licensesOf(root, inputs) }
+  const [background, pictures] = await Promise.all([bundleWorker(root), readIcons(root)])
+  Object.assign(files, background.files, pictures.files)
+  Object.assign(manifest.app, { worker: background.name, icons: pictures.names })
+  return { files, manifest, inputs: [...inputs, ...background.inputs], licenses: licensesOf(root, inputs) }
+}
+
+async function bundleWorker(root) {
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: { "service-worker": worker },
+    outdir: "out",
+    entryNames: "[name]-[hash]",
+    bundle: true,
+    format: "iife",
+    platform: "browser",
+    target,
+    tsconfig: join(root, "web", "tsconfig.json"),
+    minify: true,
+    legalComments: "none",
+    metafile: true,
+    write: false,
+    logLevel: "warning",
+  })
+  const [{ path, contents }] = outputFiles
+  const name = basename(path)
+  return { name, files: { [name]: Buffer.from(contents) }, inputs: Object.keys(metafile.inputs) }
+}
+
+async function readIcons(root) {
+  const files = {}
+  const names = {}
+  for (const [icon, path] of Object.entries(icons)) {
+    const bytes = await readFile(join(root, path))
+    const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 8)
+    names[icon] = basename(path).replace(".", `-${hash}.`)
+    files[names[icon]] = bytes
+  }
+  return { files, names }
 }
 
 /** What a script imports, and what that imports, at once or later. */

@@ -573,6 +573,11 @@ const policy = {
   docs_enabled: setting(flag, true, "`/docs` and the pages below it show the interface."),
   redoc_enabled: setting(flag, true, "`/redoc` shows the interface."),
   app_enabled: setting(flag, true, "`/app` is a page to chat, and `/` leads browsers to it."),
+  app_offline_enabled: setting(
+    flag,
+    true,
+    "`/app` opens without a connection and takes pushes: browsers keep its files, and what was read last, until sign-out. `false` has them remove that with their next visit.",
+  ),
   cors_allowed_origins: setting(list(origin), [], "Origins of web pages that may call the REST API."),
   gateway_allowed_origins: setting(
     list(origin),

@@ -20,7 +20,7 @@ function queueOf(job: string): JobQueueName {
   return job === classifierJob ? "classifiers" : "jobs"
 }
 /** Jobs that wait at most in queues for what is not ours; what comes then is left out. */
-const mostWaiting: Partial<Record<JobQueueName, number>> = { classifiers: 20_000, pushes: 20_000 }
+const maxWaiting: Partial<Record<JobQueueName, number>> = { classifiers: 20_000, pushes: 20_000 }
 /** Milliseconds for which it is known how many wait. */
 const countedForMs = 500
 export const jobPrefix = (prefix: string) => `${prefix}{jobs}`
@@ -39,7 +39,7 @@ export interface JobQueue {
 export const jobRetryDelay = (failures: number): number => backoffMs(failures - 1, 500, 300_000)
 
 export interface JobQueueOptions {
-  readonly mostWaiting?: Partial<Record<JobQueueName, number>>
+  readonly maxWaiting?: Partial<Record<JobQueueName, number>>
   /** A job was left out because too many wait. */
   readonly onLeftOut?: (job: string) => void
 }
@@ -49,7 +49,7 @@ export function openJobQueue(
   connection: Redis,
   prefix: string,
   now: () => number,
-  { mostWaiting: most = mostWaiting, onLeftOut = () => {} }: JobQueueOptions = {},
+  { maxWaiting: bounds = maxWaiting, onLeftOut = () => {} }: JobQueueOptions = {},
 ): JobQueue {
   const open = (name: JobQueueName) => {
     const queue = new Queue(name, {
@@ -67,7 +67,7 @@ export function openJobQueue(
 
   /** Asked now and then, and estimated in between. */
   async function isFull(name: JobQueueName): Promise<boolean> {
-    const bound = most[name]
+    const bound = bounds[name]
     if (bound === undefined) return false
     let known = counted.get(name)
     if (!known || now() - known.atMs > countedForMs) {

@@ -58,6 +58,18 @@ export const pages = {
     contentType: "text/javascript, text/css",
     setting: "app_enabled",
   }),
+  appManifest: definePage({
+    path: "/app/manifest.webmanifest",
+    summary: "How the page to chat is installed",
+    contentType: "application/manifest+json",
+    setting: "app_enabled",
+  }),
+  // Always served: with the page switched off it is a script that removes itself and what it has kept.
+  appWorker: definePage({
+    path: "/app/service-worker.js",
+    summary: "The service worker of the page to chat",
+    contentType: "text/javascript",
+  }),
   verifyEmail: definePage({ path: "/verify-email", summary: "Confirm an e-mail address", contentType: html }),
   resetPassword: definePage({ path: "/reset-password", summary: "Choose a new password", contentType: html }),
   restoreEmail: definePage({ path: "/restore-email", summary: "Take an account back", contentType: html }),

@@ -17,7 +17,7 @@ export interface PushKeysOptions {
 const sealedAs = "push keys"
 
 /**
- * The VAPID keys of the cluster. Whoever needs them first makes them, and PostgreSQL keeps the pair
+ * The VAPID keys of the cluster. Who needs them first makes them, and PostgreSQL keeps the pair
  * that came first: what browsers have subscribed with stays good.
  */
 export class PushKeys {

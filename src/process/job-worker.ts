@@ -118,11 +118,15 @@ function keptFor<T>(keptMs: number, read: () => Promise<T>): () => Promise<T> {
 /** Jobs that push at a time, each to a few browsers: they wait for push services. */
 const maxConcurrentPushes = 16
 
+/** Push services take nothing else. */
+const subjectOf = (publicUrl: string, mailFrom = `postmaster@${new URL(publicUrl).hostname}`): string =>
+  publicUrl.startsWith("https:") ? publicUrl : `mailto:${mailFrom}`
+
 function openPushes({ config, secretKey, log, metrics }: JobWorkerOptions, storage: Storage) {
   const { policy, publicUrl, privatePushes: mayBePrivate } = config
   const web = new WebPush({
     keys: new PushKeys({ storage, secrets: createSecrets(secretKey) }),
-    subject: publicUrl.startsWith("https:") ? publicUrl : `mailto:${policy.mail_from}`,
+    subject: subjectOf(publicUrl, policy.mail_from),
     mayBePrivate,
     now: clock.now,
   })

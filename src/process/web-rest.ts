@@ -28,7 +28,7 @@ import type { ShardHost } from "../runtime/host-shards.ts"
 import type { Timer } from "../std/clock.ts"
 import { systemClock as clock } from "../std/system-clock.ts"
 import { DeliveryCounts } from "../views/delivery-counts.ts"
-import { appPages } from "../web/app-pages.ts"
+import { appPages, noAppPages } from "../web/app-pages.ts"
 import { documentationPages } from "../web/documentation-pages.ts"
 import { operatorPages } from "../web/operator-pages.ts"
 import { personPages } from "../web/person-pages.ts"
@@ -311,7 +311,9 @@ function pagesOf({ config: { policy, publicUrl, hasPublicUrl }, listen: { port }
       redoc: policy.redoc_enabled,
     }),
     ...personPages({ serverName: title }),
-    ...(policy.app_enabled && appPages({ serverName: title })),
+    ...(policy.app_enabled
+      ? appPages({ serverName: title, isOffline: policy.app_offline_enabled })
+      : noAppPages),
     ...operatorPages({ serverName: title }),
   }
 }

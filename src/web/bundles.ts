@@ -17,6 +17,11 @@ const load = (): Promise<Bundle> =>
 /** Of any page: names tell the content. */
 export const bundledAsset: PageSource = async path => (await load()).files.get(path.slice(path.lastIndexOf("/") + 1))
 
+/** The files of a page, by what they are for. */
+export const bundledFiles = async (page: BundledPage): Promise<PageFiles> => (await load()).manifest[page]
+/** One of them. */
+export const bundledFile = async (name: string): Promise<Buffer> => (await load()).files.get(name)!.body
+
 /** What a person chose is there before the first frame is drawn. */
 const themeFirst = `const t = localStorage.getItem("starling.theme")
 if (t === "light" || t === "dark") document.documentElement.dataset.theme = t`
@@ -34,13 +39,17 @@ interface DocumentOptions {
   /** For who has no JavaScript, beside that it is needed. */
   readonly otherWays?: string
   readonly headers: (nonce: string) => Readonly<Record<string, string>>
+  /** More that its script is told, as `data-` attributes. */
+  readonly told?: Readonly<Record<string, string>>
+  /** Has a manifest and icons, at this address. */
+  readonly manifest?: string
 }
 
 /** The document of a page, made for each answer, with a nonce of its own. */
 export function bundledDocument(options: DocumentOptions): PageSource {
-  const { page, serverName, title, assets, viewport, head, otherWays, headers } = options
+  const { page, serverName, title, assets, viewport, head, otherWays, headers, told = {}, manifest } = options
   return async () => {
-    const { script, style, parts } = (await load()).manifest[page]
+    const { script, style, parts, icons } = (await load()).manifest[page]
     const nonce = randomBytes(16).toString("base64")
     const preloads = parts.map(part => `<link rel="modulepreload" nonce="${nonce}" href="${assets}/${part}">\n`)
     const body = `<!doctype html>
@@ -50,12 +59,12 @@ export function bundledDocument(options: DocumentOptions): PageSource {
 <meta name="viewport" content="${viewport}">
 ${head.join("\n")}
 <title>${escaped(title)}</title>
-<link rel="icon" href="data:,">
+${icons && manifest !== undefined ? installable(manifest, assets, icons) : '<link rel="icon" href="data:,">'}
 <script nonce="${nonce}">${themeFirst}</script>
 <link rel="stylesheet" href="${assets}/${style}">
 ${preloads.join("")}<script type="module" nonce="${nonce}" src="${assets}/${script}"></script>
 </head>
-<body data-server="${escaped(serverName)}">
+<body data-server="${escaped(serverName)}"${attributes(told)}>
 <div id="page"></div>
 <noscript>This page needs JavaScript.${otherWays === undefined ? "" : ` ${otherWays}`}</noscript>
 </body>
@@ -70,6 +79,15 @@ ${preloads.join("")}<script type="module" nonce="${nonce}" src="${assets}/${scri
   }
 }
 
+const installable = (manifest: string, assets: string, icons: NonNullable<PageFiles["icons"]>) => `<link rel="icon" href="${assets}/${icons.drawn}" type="image/svg+xml">
+<link rel="apple-touch-icon" href="${assets}/${icons.small}">
+<link rel="manifest" href="${manifest}">`
+
+const attributes = (told: Readonly<Record<string, string>>): string =>
+  Object.entries(told)
+    .map(([name, value]) => ` data-${name}="${escaped(value)}"`)
+    .join("")
+
 type BundledPage = "operator-login" | "operator" | "app"
 
 interface PageFiles {
@@ -79,6 +97,9 @@ interface PageFiles {
   readonly parts: readonly string[]
   /** Scripts that it may ask for. */
   readonly later: readonly string[]
+  /** Of the page to chat alone. */
+  readonly worker?: string
+  readonly icons?: Readonly<Record<"drawn" | "small" | "large", string>>
 }
 type Manifest = Readonly<Record<BundledPage, PageFiles>>
 interface Bundle {
@@ -103,7 +124,11 @@ async function loadBundle(): Promise<Bundle> {
 async function read(folder: URL): Promise<Made> {
   const manifest = JSON.parse(await readFile(new URL("manifest.json", folder), "utf8")) as Manifest
   const names = new Set(
-    Object.values(manifest).flatMap(({ script, style, parts, later }) => [script, style, ...parts, ...later]),
+    Object.values(manifest).flatMap(({ script, style, parts, later, worker, icons = {} }) => [
+      ...[script, style, ...parts, ...later],
+      ...(worker === undefined ? [] : [worker]),
+      ...Object.values(icons),
+    ]),
   )
   const files = await Promise.all([...names].map(async name => [name, await readFile(new URL(name, folder))] as const))
   return { manifest, files: Object.fromEntries(files) }
@@ -116,10 +141,15 @@ async function make(): Promise<Made> {
   return bundlePages(fileURLToPath(new URL("../../", import.meta.url)))
 }
 
-const types: Readonly<Record<string, string>> = { js: "text/javascript", css: "text/css" }
+const types: Readonly<Record<string, string>> = {
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  svg: "image/svg+xml",
+  png: "image/png",
+}
 
 const asset = (name: string, body: Buffer): Page => ({
-  contentType: `${types[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream"}; charset=utf-8`,
+  contentType: types[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream",
   body,
   headers: { "Cache-Control": "public, max-age=31536000, immutable" },
   etag: `"${name}"`,

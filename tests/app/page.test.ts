@@ -44,7 +44,8 @@ test("the document has a policy without exceptions, its files are small, and a b
   const nonce = /<script nonce="([^"]+)"/.exec(text)![1]!
   const policy = headers.get("content-security-policy")!
   expect(policy).toContain(`script-src 'self' 'nonce-${nonce}'`)
-  expect(policy).toContain("trusted-types 'none'")
+  expect(policy).toContain("trusted-types starling-worker")
+  expect(policy).toContain("worker-src 'self'")
   expect(policy).not.toMatch(/unsafe|\*/)
   expect(text).not.toMatch(/https?:|style=| on\w+=/)
   const files = [...text.matchAll(/(?:src|href)="(\/app\/assets\/[^"]+)"/g)].map(([, file]) => file!)

@@ -37,6 +37,7 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
   // Where reading begins is known with what is unread; after a while it is shown without.
   const isReady = useReady()
   const messages = isReady ? timeline.messages() : undefined
+  const isUnavailable = watch("connection").isRestored
   const scroller = useRef<HTMLDivElement>(null)
   const { firstUnread, unread } = useUnread(channel, messages)
   const isFollowing = useScroll({ scroller, timeline, messages, channel, firstUnread })
@@ -77,7 +78,7 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
     <section class="conversation" aria-label={prompt}>
       <div class="scroller" ref={scroller} tabIndex={0} role="log" aria-label={t("Messages")} aria-live="off">
         {messages === undefined ? (
-          <p class="loading">{t("Loading …")}</p>
+          <p class="loading">{isUnavailable ? t("Nothing of this is kept here. It comes with the connection.") : t("Loading …")}</p>
         ) : (
           <>
             {timeline.hasOlder ? <p class="loading">{t("Loading …")}</p> : <Beginning prompt={prompt} />}

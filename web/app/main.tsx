@@ -7,10 +7,12 @@ import { Toasts } from "../kit/toasts.tsx"
 import { Entry } from "./entry.tsx"
 import { Invitation, inviteInPath } from "./invite.tsx"
 import { speakChosen } from "./language.ts"
+import { registration } from "./offline/registration.ts"
 import { goOn, session } from "./session.ts"
 import { Shell } from "./shell.tsx"
 
 goOn()
+registration().catch(() => {})
 
 function App() {
   const { value: signedIn } = session

@@ -3,6 +3,7 @@ import { allIntents, type Snowflake, type UserResponse } from "../../client/cont
 import { GatewayClient } from "../../client/gateway.ts"
 import { createClient, type Client } from "../../client/client.ts"
 import { Store, type Change } from "../../client/store.ts"
+import { erase, keep, restore } from "./offline/kept.ts"
 
 /** Everything of a person who is signed in. */
 export interface Session {
@@ -11,6 +12,8 @@ export interface Session {
   readonly store: Store
   /** The account, as its owner sees it. */
   readonly account: Signal<UserResponse | undefined>
+  /** When what is shown was current last, in Unix milliseconds; undefined: it is, or nothing is shown yet. */
+  readonly asOf: Signal<number | undefined>
 }
 
 const tokenKey = "starling.app.token"
@@ -88,22 +91,52 @@ export async function signOut(): Promise<void> {
   await client.logout().catch(() => {})
 }
 
+const endings: (() => void)[] = []
+/** Called when the person is signed out, by whomever. */
+export const onLeave = (ending: () => void): void => void endings.push(ending)
+
+function endWhatWas(): void {
+  stopKeeping?.()
+  stopKeeping = undefined
+  for (const ending of endings.splice(0)) ending()
+}
+
 function leave(): void {
   localStorage.removeItem(tokenKey)
+  endWhatWas()
+  void erase()
   current.value?.gateway.close()
   current.value = undefined
   location.hash = ""
 }
 
+let stopKeeping: (() => void) | undefined
+
+/** Shows what this browser has kept, unless the server was faster, and keeps what comes. */
+async function openKept(token: string): Promise<void> {
+  const kept = await restore(token)
+  const { value } = current
+  if (value?.client.token !== token) return
+  if (kept && value.store.restore(kept.state)) value.asOf.value = kept.at
+  stopKeeping?.()
+  stopKeeping = keep(value.store, token, kept?.state)
+}
+
 function begin(token: string): void {
+  endWhatWas()
   current.value?.gateway.close()
   const client = createClient({ baseUrl: origin, token, retry: patient })
   const gateway = new GatewayClient({ url: origin, token, intents: allIntents })
   const store = new Store({ client: () => client, maxMessages: 300 })
   const account = signal<UserResponse | undefined>(undefined)
+  const asOf = signal<number | undefined>(undefined)
+  store.subscribe(changes => {
+    if (changes.has("connection") && store.connection === "live") asOf.value = undefined
+  })
   store.subscribe(renderSoon)
   store.follow(gateway)
   gateway.on("close", ({ willReconnect }) => {
+    if (store.state.user) asOf.value ??= Date.now()
     // The token is no longer good: another session has ended this one, or an operator.
     if (willReconnect || current.value?.gateway !== gateway) return
     signedOutBecause.value = "ended"
@@ -120,10 +153,17 @@ function begin(token: string): void {
     account.value = await client.getMe().catch(() => account.value)
   }
   signedOutBecause.value = undefined
-  current.value = { client, gateway, store, account }
+  current.value = { client, gateway, store, account, asOf }
+  openKept(token).catch(() => {})
   loadAccount().catch(() => {})
   gateway.connect().catch(() => {})
 }
+
+// The browser knows before the next try is due.
+addEventListener("online", () => {
+  const { value } = current
+  if (value && value.store.connection !== "live") value.gateway.reconnect().catch(() => {})
+})
 
 // Another tab has signed out, or in as somebody else.
 addEventListener("storage", ({ key, newValue }) => {

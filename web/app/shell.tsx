@@ -5,6 +5,7 @@ import { useKeys } from "../kit/keys.ts"
 import { go } from "../kit/router.ts"
 import { msgid, t } from "../kit/text.ts"
 import { Toasts } from "../kit/toasts.tsx"
+import { watchActivity } from "./activity.ts"
 import { ChannelList } from "./channel-list.tsx"
 import { Conversation } from "./conversation.tsx"
 import { DirectList } from "./direct-list.tsx"
@@ -12,11 +13,14 @@ import { Friends } from "./friends.tsx"
 import { Joining, inviteInPath } from "./invite.tsx"
 import { KeyList } from "../kit/key-list.tsx"
 import { Members } from "./members.tsx"
+import { keepSubscribed, notify } from "./notifications.ts"
+import { AsOf } from "./offline/as-of.tsx"
+import { forgetAll, sendKept } from "./outbox.ts"
 import { Palette } from "./palette.tsx"
 import { goTo, where, type Where } from "./places.ts"
 import { Rail } from "./rail.tsx"
 import { Search } from "./search.tsx"
-import { me, watch } from "./session.ts"
+import { me, onLeave, watch } from "./session.ts"
 import { Settings } from "./settings/settings.tsx"
 import { ServerSettings } from "./server-settings/server-settings.tsx"
 import { Icon } from "./icons.tsx"
@@ -30,6 +34,14 @@ export function Shell() {
   const [isListing, list] = useState(false)
   const [isMenuOpen, openMenu] = useState(false)
   useOpened(place)
+  useEffect(() => {
+    const session = me()
+    notify(session)
+    keepSubscribed(session)
+    sendKept(session).catch(() => {})
+    onLeave(forgetAll)
+    return watchActivity(session)
+  }, [])
   useTitle(place)
   useKeys(t("Everywhere"), [
     { key: "/", does: t("Search messages"), run: () => search(true) },
@@ -186,8 +198,12 @@ function titleOf(place: Where): { title: string; about?: string | null } {
 /** The tab says where one is and how much waits. */
 function useTitle(place: Where): void {
   const { title } = titleOf(place)
-  const mentions = [...watch("unread").state.unread.values()].reduce((sum, entry) => sum + entry.mentions, 0)
+  const { unread, directs } = watch("unread", "directs").state
+  // Of DMs every message is for the person.
+  const mentions = [...unread].reduce((sum, [id, one]) => sum + (directs.has(id) ? one.count : one.mentions), 0)
   useEffect(() => {
+    const { setAppBadge } = navigator as { setAppBadge?: (count: number) => Promise<void> }
+    setAppBadge?.call(navigator, mentions).catch(() => {})
     document.title = `${mentions > 0 ? `(${mentions}) ` : ""}${title} · ${document.body.dataset["server"] ?? ""}`
   }, [title, mentions])
 }
@@ -228,7 +244,7 @@ function OwnLine() {
       <a class="button quiet small" href="#/settings" aria-label={t("Settings")} title={t("Settings")}>
         <Icon name="gear" />
       </a>
-      {connection === "returning" && <p class="notice warm">{t(connectionWords.returning)}</p>}
+      <AsOf />
     </div>
   )
 }

@@ -51,6 +51,8 @@ export class Timeline {
   }
 
   get hasOlder(): boolean {
+    // What an earlier connection has left ends where it ends.
+    if (me().store.isRestored) return false
     return this.#apart.value ? this.#hasOlder : me().store.hasOlder(this.channel)
   }
 

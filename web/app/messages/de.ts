@@ -27,6 +27,30 @@ export const texts: Readonly<Record<string, string>> = {
   "Continue with {provider}": "Weiter mit {provider}",
   "You were not signed in there.": "Du wurdest dort nicht angemeldet.",
 
+  // Notifications, and without a connection
+  Notifications: "Benachrichtigungen",
+  "This browser": "Dieser Browser",
+  "This browser takes nothing while the page is closed.": "Dieser Browser empfängt nichts, während die Seite geschlossen ist.",
+  "This is a test.": "Das ist ein Test.",
+  "This browser shows no notifications.": "Dieser Browser zeigt keine Benachrichtigungen.",
+  "You have forbidden this browser to show notifications of this page.":
+    "Du hast diesem Browser verboten, Benachrichtigungen dieser Seite zu zeigen.",
+  "See what is for you while you look at something else.": "Sieh, was für dich ist, während du etwas anderes ansiehst.",
+  "Show notifications": "Benachrichtigungen zeigen",
+  "Of direct messages": "Bei Direktnachrichten",
+  "Of mentions": "Bei Erwähnungen",
+  "Without what was written": "Ohne den Text der Nachricht",
+  "Also when this page is closed": "Auch wenn diese Seite geschlossen ist",
+  "Send a test": "Test senden",
+  "Browsers that are sent something": "Browser, die etwas geschickt bekommen",
+  "None yet.": "Noch keiner.",
+  "this session": "diese Sitzung",
+  "waits for the connection": "wartet auf die Verbindung",
+  "No connection. This is from {time}.": "Keine Verbindung. Das ist der Stand von {time}.",
+  "What you write is sent later.": "Was du schreibst, wird später gesendet.",
+  "Nothing of this is kept here. It comes with the connection.":
+    "Davon ist hier nichts gespeichert. Es kommt mit der Verbindung.",
+
   // Servers, channels, people
   "Servers and channels": "Server und Kanäle",
   "Direct messages": "Direktnachrichten",

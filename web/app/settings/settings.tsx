@@ -3,6 +3,7 @@ import { msgid, t } from "../../kit/text.ts"
 import { signOut } from "../session.ts"
 import { Account } from "./account.tsx"
 import { Look } from "./look.tsx"
+import { Notifications } from "./notifications.tsx"
 import { Privacy } from "./privacy.tsx"
 import { Security } from "./security.tsx"
 import { Sessions } from "./sessions.tsx"
@@ -11,6 +12,7 @@ const parts = [
   ["account", msgid("Account")],
   ["security", msgid("Password and second factor")],
   ["sessions", msgid("Sessions")],
+  ["notifications", msgid("Notifications")],
   ["privacy", msgid("Privacy")],
   ["look", msgid("Look")],
 ] as const
@@ -35,6 +37,8 @@ export function Settings({ part }: { part: string }) {
         <Sessions />
       ) : part === "privacy" ? (
         <Privacy />
+      ) : part === "notifications" ? (
+        <Notifications />
       ) : part === "look" ? (
         <Look />
       ) : (
