@@ -259,7 +259,7 @@ export const alerts: readonly Alert[] = [
     forMinutes: 5,
     summary: "Jobs wait for more than five minutes",
     meaning:
-      "Mentions, notifications, mails, exports and thumbnails come late. Pictures are refused with 503 when the queue `pictures` waits.",
+      "Mentions, notifications, mails, exports and thumbnails come late. Pictures are refused with 503 when the queue `pictures` waits. When only `pushes` waits, push services do not answer (`starling_pushes_total`, `push refused` in the log): nothing but pushes is lost.",
     steps: [
       'Is there a job worker? `starling_processes{role="job"}` and the log.',
       "Which jobs fail and are tried again: `sum by (job, outcome) (rate(starling_jobs_total[15m]))`, and `GET /admin/now`.",

@@ -165,7 +165,7 @@ test("PUSH1, PUSH2: a user has few subscriptions, nobody else's are theirs, and 
   expect(await refusal(rest.deletePushSubscription({ subscription_id: "x" }))).toBe("invalid_subscription_id")
   const many = Array.from({ length: limits.pushSubscriptions + 2 }, (_, i) => `https://192.0.2.1/${i}`)
   const answers = await Promise.all(
-    many.map(endpoint => refusal(rest.createPushSubscription({ ...pushedTo, endpoint }))),
+    many.map(endpoint => refusal(rest.createPushSubscription({ ...pushedTo, endpoint })).catch(() => "granted")),
   )
   expect(answers.filter(code => code === "push_subscription_limit")).toHaveLength(3)
   expect(await left(shared, lin)).toHaveLength(limits.pushSubscriptions)
@@ -181,9 +181,8 @@ test("PUSH1, PUSH2: a user has few subscriptions, nobody else's are theirs, and 
   expect(await left(shared, lin)).toHaveLength(limits.pushSubscriptions - 1)
   await rest.logout()
   expect(await left(shared, lin)).toHaveLength(1)
-  await elsewhere.on(shared.east).changePassword({ current_password: lin.password, new_password: "Another-Password-1!" })
   expect((await elsewhere.on(shared.east).listPushSubscriptions()).subscriptions).toHaveLength(1)
-  await elsewhere.on(shared.east).logout()
+  await elsewhere.on(shared.east).revokeAllSessions({ except_current: false })
   expect(await left(shared, lin)).toHaveLength(0)
 })
 

@@ -149,6 +149,7 @@ const elaborated: Partial<Record<ErrorCode, RegExp>> = {
   setting_invalid: /^Invalid setting: [a-z ]+$/,
   setting_not_found: /^Setting '[^]+' not found$/,
   validation_failed: /^Invalid [^]+: [^]+/,
+  invalid_push_subscription: /^Invalid push subscription: its [^]+/,
   oauth_provider_unsupported: /^Unsupported OAuth provider: [^]*$/,
   oauth_not_configured: /^OAuth not configured for [a-z]+$/,
   // Of administrators' routes, whatever is wrong with the token.
