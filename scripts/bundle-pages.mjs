@@ -18,7 +18,11 @@ const pages = {
 
 /** A script of its own: a service worker takes no parts. */
 const worker = "web/app/offline/service-worker.ts"
-const icons = { drawn: "web/app/icons/icon.svg", small: "web/app/icons/icon-192.png", large: "web/app/icons/icon-512.png" }
+const icons = {
+  drawn: "web/app/icons/icon.svg",
+  small: "web/app/icons/icon-192.png",
+  large: "web/app/icons/icon-512.png",
+}
 const target = ["chrome125", "firefox128", "safari18"]
 
 /**

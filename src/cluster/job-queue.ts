@@ -61,7 +61,12 @@ export function openJobQueue(
     queue.on("error", () => {})
     return queue
   }
-  const queues = { jobs: open("jobs"), pictures: open("pictures"), classifiers: open("classifiers"), pushes: open("pushes") }
+  const queues = {
+    jobs: open("jobs"),
+    pictures: open("pictures"),
+    classifiers: open("classifiers"),
+    pushes: open("pushes"),
+  }
   const all = Object.values(queues)
   const counted = new Map<JobQueueName, { count: number; atMs: number }>()
 

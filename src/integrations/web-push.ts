@@ -1,7 +1,14 @@
 import type { KeyObject } from "node:crypto"
 import { OutboundRequests, PrivateAddress, type Resolve } from "./outbound-requests.ts"
-import { areBrowserKeys, type BrowserKeys, encryptPush, newVapidKeys, vapidHeader, vapidKey } from "./push-encryption.ts"
-import type { Push, PushOutcome } from "../domain/accounts/pushes.ts"
+import {
+  areBrowserKeys,
+  type BrowserKeys,
+  encryptPush,
+  newVapidKeys,
+  vapidHeader,
+  vapidKey,
+} from "./push-encryption.ts"
+import type { Push, PushOutcome } from "../domain/messages/pushes.ts"
 import type { Secrets } from "./secrets.ts"
 
 interface StoredKeys {
@@ -33,6 +40,10 @@ export class PushKeys {
       this.#known = undefined
       throw error
     }))
+  }
+
+  async publicKey(): Promise<string> {
+    return (await this.get()).publicKey
   }
 
   async #read() {
@@ -76,7 +87,10 @@ export class WebPush {
   async send(browser: BrowserKeys & { readonly endpoint: string }, push: Push): Promise<PushOutcome> {
     const { keys, subject, now } = this.#options
     const expires = Math.floor(now() / 1000) + signedSeconds
-    const authorization = vapidHeader({ audience: new URL(browser.endpoint).origin, subject, expires }, await keys.get())
+    const authorization = vapidHeader(
+      { audience: new URL(browser.endpoint).origin, subject, expires },
+      await keys.get(),
+    )
     const request = {
       headers: {
         authorization,

@@ -6,7 +6,7 @@ import { LineageNotes } from "../cluster/lineage-notes.ts"
 import { FigureBoard } from "../cluster/figures.ts"
 import { figureSamples, figureSeconds } from "../domain/operators/figures.ts"
 import { FigureNotes } from "./figures.ts"
-import { openJobConnection, openJobQueue } from "../cluster/job-queue.ts"
+import { openJobConnection, openJobQueue, type JobQueue } from "../cluster/job-queue.ts"
 import { redisKeys } from "../cluster/keys.ts"
 import type { Member } from "../cluster/members.ts"
 import { connector, openRedis, tripsOf } from "../cluster/redis.ts"
@@ -28,7 +28,6 @@ import { systemClock as clock } from "../std/system-clock.ts"
 import { FairPlaces } from "../std/fair-places.ts"
 import { consumeJobs } from "../workers/consumer.ts"
 import { PushKeys, WebPush } from "../integrations/web-push.ts"
-import type { JobRequest } from "../contract/core/registry.ts"
 import type { ClassifierTools, PushTools } from "../workers/processor.ts"
 import { SearchIndex } from "../workers/search-index.ts"
 import { createMailer } from "../workers/mail.ts"
@@ -122,7 +121,14 @@ const maxConcurrentPushes = 16
 const subjectOf = (publicUrl: string, mailFrom = `postmaster@${new URL(publicUrl).hostname}`): string =>
   publicUrl.startsWith("https:") ? publicUrl : `mailto:${mailFrom}`
 
-function openPushes({ config, secretKey, log, metrics }: JobWorkerOptions, storage: Storage) {
+const consumed = [
+  { queue: "jobs", concurrency: maxConcurrentJobs },
+  { queue: "pictures", concurrency: maxPicturesTaken },
+  { queue: "classifiers", concurrency: maxConcurrentQuestions },
+  { queue: "pushes", concurrency: maxConcurrentPushes },
+] as const
+
+function openPushes({ config, secretKey, log, metrics }: JobWorkerOptions, storage: Storage, queue: JobQueue) {
   const { policy, publicUrl, privatePushes: mayBePrivate } = config
   const web = new WebPush({
     keys: new PushKeys({ storage, secrets: createSecrets(secretKey) }),
@@ -132,6 +138,7 @@ function openPushes({ config, secretKey, log, metrics }: JobWorkerOptions, stora
   })
   const tools: PushTools = {
     send: (browser, push) => web.send(browser, push),
+    add: job => queue.add(job),
     serverName: policy.server_name,
     count: outcome => metrics.pushes[outcome].inc(),
     // Its path is the browser's secret.
@@ -181,13 +188,12 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
   const ending = new AbortController()
   const blobs = openBlobs(config.files, { log, metrics })
   const classifiers = openClassifiers(options, storage)
-  const pushes = openPushes(options, storage)
+  const pushes = openPushes(options, storage, queue)
   const tools = {
     ask: cluster.ask,
     storage,
     presences: new PresenceLookup({ ...cluster, timing: topology.presence, clock }),
-    massNotifications: new Set<string>(),
-    assemblies: new Set<string>(),
+    running: { massNotifications: new Set<string>(), assemblies: new Set<string>() },
     outlines: new OutlineLoads({ source: storage.servers, maxConcurrent: maxOutlineLoads, clock }),
     blobs,
     mailer: mailerOf(options),
@@ -201,16 +207,12 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     },
     classifiers: classifiers.tools,
     push: pushes.tools,
-    add: (job: JobRequest) => queue.add(job),
     now: clock.now,
     signal: ending.signal,
   }
-  const consumers = [
-    { queue: "jobs", concurrency: maxConcurrentJobs } as const,
-    { queue: "pictures", concurrency: maxPicturesTaken } as const,
-    { queue: "classifiers", concurrency: maxConcurrentQuestions } as const,
-    { queue: "pushes", concurrency: maxConcurrentPushes } as const,
-  ].map(queue => consumeJobs({ ...queue, connection: taking, prefix: redisPrefix, tools, log, metrics, trouble }))
+  const consumers = consumed.map(queue =>
+    consumeJobs({ ...queue, connection: taking, prefix: redisPrefix, tools, log, metrics, trouble }),
+  )
   const searchRows = storage.openSearchIndex()
   const searchIndex = new SearchIndex({
     storage: searchRows,

@@ -95,8 +95,7 @@ export function openRest(
         iceServers,
         texts,
         classifiers: classifiers.asking,
-        pushKeys: new PushKeys({ storage, secrets }),
-        pushEndpoints: new PushEndpoints({ mayBePrivate: config.privatePushes }),
+        ...pushesOf(options, connections),
         classifierSettings: classifiers.settings,
         hashing: createHashing({
           memoryKib: policy.password_hash_memory,
@@ -220,6 +219,11 @@ function classifiersOf({ config, log, metrics }: WebWorkerOptions, { storage, se
   }
 }
 
+const pushesOf = ({ config }: WebWorkerOptions, { storage, secrets }: WebConnections) => ({
+  pushKeys: new PushKeys({ storage, secrets }),
+  pushEndpoints: new PushEndpoints({ mayBePrivate: config.privatePushes }),
+})
+
 const requestsOfPictures = ({ self, topology, metrics }: WebWorkerOptions, { connections, cluster }: WebParts) =>
   new PictureRequests({
     ...topology.pictures,
@@ -311,9 +315,7 @@ function pagesOf({ config: { policy, publicUrl, hasPublicUrl }, listen: { port }
       redoc: policy.redoc_enabled,
     }),
     ...personPages({ serverName: title }),
-    ...(policy.app_enabled
-      ? appPages({ serverName: title, isOffline: policy.app_offline_enabled })
-      : noAppPages),
+    ...(policy.app_enabled ? appPages({ serverName: title, isOffline: policy.app_offline_enabled }) : noAppPages),
     ...operatorPages({ serverName: title }),
   }
 }

@@ -79,7 +79,11 @@ ${preloads.join("")}<script type="module" nonce="${nonce}" src="${assets}/${scri
   }
 }
 
-const installable = (manifest: string, assets: string, icons: NonNullable<PageFiles["icons"]>) => `<link rel="icon" href="${assets}/${icons.drawn}" type="image/svg+xml">
+const installable = (
+  manifest: string,
+  assets: string,
+  icons: NonNullable<PageFiles["icons"]>,
+) => `<link rel="icon" href="${assets}/${icons.drawn}" type="image/svg+xml">
 <link rel="apple-touch-icon" href="${assets}/${icons.small}">
 <link rel="manifest" href="${manifest}">`
 

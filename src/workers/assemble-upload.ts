@@ -27,7 +27,7 @@ const maxSwept = 20
  * then.
  */
 export const assembleUpload: Processor<"assembleUpload"> = async (tools, { session_id }) => {
-  const { assemblies } = tools
+  const { assemblies } = tools.running
   if (assemblies.has(session_id)) return
   if (assemblies.size >= maxAssemblies) throw new Deferral("enough files are being put together")
   assemblies.add(session_id)

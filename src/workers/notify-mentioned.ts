@@ -34,7 +34,7 @@ type Call = z.output<(typeof job)["data"]>
  * message.
  */
 export async function notifyMentioned(tools: JobTools, call: Call, size = page): Promise<void> {
-  const { massNotifications } = tools
+  const { massNotifications } = tools.running
   const isCrowd = call.everyone || call.here || call.roles.length > 0
   if (!isCrowd || call.server_id === null) return notify(tools, call, size)
   if (massNotifications.has(call.server_id) || massNotifications.size >= maxMassNotifications)
@@ -88,7 +88,7 @@ async function notify(tools: JobTools, call: Call, size: number): Promise<void> 
     // In conversations outside servers every message is pushed as such.
     if (told.length > 0 && call.server_id !== null) {
       const pushed = { server_id: call.server_id, channel_id, message_id, users: told, is_mention: true }
-      await tools.add(pushMessage.at(pushed, { key: `pushes:${message_id}:${told[0]}` }))
+      await tools.push.add(pushMessage.at(pushed, { key: `pushes:${message_id}:${told[0]}` }))
     }
     // A user who read it while they were being notified had nothing to mark: their reading found no
     // notification.

@@ -8,7 +8,7 @@ import { Failure } from "../contract/core/errors.ts"
 import type { JobName, jobs } from "../contract/core/jobs.ts"
 import type { JobRequest } from "../contract/core/registry.ts"
 import type { Status } from "../contract/social/presence.ts"
-import type { Push, PushOutcome } from "../domain/accounts/pushes.ts"
+import type { Push, PushOutcome } from "../domain/messages/pushes.ts"
 import type { Blobs } from "../storage/core/blobs.ts"
 import type { FairPlaces } from "../std/fair-places.ts"
 import type { OutlineLoads, OutlineSource } from "../storage/communities/outline-loads.ts"
@@ -77,6 +77,8 @@ export interface PushTools {
   ): Promise<PushOutcome>
   /** As a test names it. */
   readonly serverName: string
+  /** A further job that pushes. */
+  add(job: JobRequest): Promise<void>
   /** Counts what became of one. */
   count(outcome: PushOutcome["kind"] | "late"): void
   /** A push service refuses what it is sent. */
@@ -124,17 +126,18 @@ export interface JobTools {
   readonly outlines: Pick<OutlineLoads, "load">
   /** Users as others see them; who is not in it is offline. */
   readonly presences: { of(users: readonly Snowflake[]): Promise<ReadonlyMap<Snowflake, { readonly status: Status }>> }
-  /** Servers of which a job of this process is notifying many members. */
-  readonly massNotifications: Set<Snowflake>
+  /** What jobs of this process are at that takes long. */
+  readonly running: {
+    /** Servers of which many members are notified. */
+    readonly massNotifications: Set<Snowflake>
+    /** Upload sessions whose chunks are put together. */
+    readonly assemblies: Set<string>
+  }
   readonly blobs: Blobs
-  /** Upload sessions whose chunks a job of this process is putting together. */
-  readonly assemblies: Set<string>
   readonly mailer: Mailer
   readonly pictures: PictureTools
   readonly classifiers: ClassifierTools
   readonly push: PushTools
-  /** A further job: the rows that it is about are there already. */
-  readonly add: (job: JobRequest) => Promise<void>
   /** Unix milliseconds. */
   readonly now: () => number
   /** The process ends: long work stops at the next good place and throws; the job is run again. */

@@ -3,7 +3,7 @@ import { userActor } from "../actors/user.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import { sendPush as sendPushJob } from "../contract/core/jobs.ts"
 import { choiceKey, effectiveLevel, isNotified, noChoice } from "../domain/accounts/notification-levels.ts"
-import { messageNote, testNote, type PushNote } from "../domain/accounts/pushes.ts"
+import { messageNote, testNote, type PushNote } from "../domain/messages/pushes.ts"
 import type { MessageState } from "../domain/messages/messages.ts"
 import type { PushTarget } from "../storage/accounts/push-subscriptions.ts"
 import { eachConcurrently } from "../std/each-concurrently.ts"
@@ -27,7 +27,11 @@ export const pushMessage: Processor<"pushMessage"> = async (tools, job) => {
   const { storage, now, signal } = tools
   const { server_id, channel_id, message_id, is_mention } = job
   const seconds = Math.floor(now() / 1000)
-  const takers = await storage.pushSubscriptions.takersOf(job.users, server_id === null ? "directs" : "mentions", seconds)
+  const takers = await storage.pushSubscriptions.takersOf(
+    job.users,
+    server_id === null ? "directs" : "mentions",
+    seconds,
+  )
   // As for nearly every message.
   if (takers.length === 0) return
   const users = [...new Set(takers.map(({ user_id }) => user_id))]
@@ -47,7 +51,7 @@ export const pushMessage: Processor<"pushMessage"> = async (tools, job) => {
     const waitMs = await push(tools, target, noteOf(found, names, target, since))
     if (waitMs === undefined) return
     const again = { subscription_id: target.id, message: { server_id, channel_id, message_id }, since }
-    await tools.add(sendPushJob.at(again, { key: `push:${target.id}:${message_id}`, runAtMs: since + waitMs }))
+    await tools.push.add(sendPushJob.at(again, { key: `push:${target.id}:${message_id}`, runAtMs: since + waitMs }))
   })
 }
 
@@ -57,10 +61,12 @@ export const sendPush: Processor<"sendPush"> = async (tools, { subscription_id, 
   const target = await storage.pushSubscriptions.find(subscription_id, Math.floor(now() / 1000))
   if (!target) return
   if (now() - since > ttlSeconds * 1000) return tools.push.count("late")
-  const note = message === null ? testNote(tools.push.serverName, since) : await messageFor(tools, message, target, since)
+  const note =
+    message === null ? testNote(tools.push.serverName, since) : await messageFor(tools, message, target, since)
   if (!note) return
   const waitMs = await push(tools, target, note)
-  if (waitMs !== undefined) throw new Deferral("a push service is not ready", Math.max(waitMs, waitedLong(now() - since)))
+  if (waitMs !== undefined)
+    throw new Deferral("a push service is not ready", Math.max(waitMs, waitedLong(now() - since)))
 }
 
 /** The longer it takes, the rarer it is tried. */

@@ -28,7 +28,9 @@ async function subscribed(shared: SharedCluster, person: Person, choice: object 
   return { ...made, name }
 }
 const arrived = (name: string, count: number) =>
-  until(`${count} pushes have come to ${name}`, () => Promise.resolve(service.notesOf(name).length >= count), { everyMs: 10 })
+  until(`${count} pushes have come to ${name}`, () => Promise.resolve(service.notesOf(name).length >= count), {
+    everyMs: 10,
+  })
 const left = (shared: SharedCluster, person: Person) =>
   shared.sql`SELECT id FROM push_subscriptions WHERE user_id = ${person.id}`
 
@@ -62,7 +64,11 @@ test("PUSH3: DMs and mentions reach who is away, encrypted and signed, and nobod
   expect(service.notesOf(hiding.name)).toEqual([{ ...note, text: null, at: expect.any(Number) }])
   const { headers, claims } = service.got[0]!
   expect(headers).toMatchObject({ ttl: "43200", urgency: "high", topic: dm })
-  expect(claims).toEqual({ aud: service.origin, exp: expect.any(Number), sub: expect.stringMatching(/^(https|mailto):/) })
+  expect(claims).toEqual({
+    aud: service.origin,
+    exp: expect.any(Number),
+    sub: expect.stringMatching(/^(https|mailto):/),
+  })
   expect(claims.exp - Date.now() / 1000).toBeLessThan(86_400)
 
   // A mention in a server, and a test, which comes to who is active, too.
@@ -92,14 +98,18 @@ test("PUSH3: DMs and mentions reach who is away, encrypted and signed, and nobod
   await own.createMessage({ channel_id, content: "calls nobody" })
   await reader.createMessage({ channel_id: dm, content: "by Lin" })
   const inbox = await lin.listen(shared.west)
-  await until("Lin is seen", async () => (await own.getPresence({ user_id: lin.id })).status === "online", { everyMs: 10 })
+  await until("Lin is seen", async () => (await own.getPresence({ user_id: lin.id })).status === "online", {
+    everyMs: 10,
+  })
   await own.createMessage({ channel_id: dm, content: "while Lin looks" })
   await settled(shared)
   await reader.updatePresence({ status: "dnd" })
   await own.createMessage({ channel_id: dm, content: "while Lin wants peace" })
   await settled(shared)
   await reader.updatePresence({ status: "idle" })
-  await until("Lin is away", async () => (await own.getPresence({ user_id: lin.id })).status === "idle", { everyMs: 10 })
+  await until("Lin is away", async () => (await own.getPresence({ user_id: lin.id })).status === "idle", {
+    everyMs: 10,
+  })
   await own.createMessage({ channel_id: dm, content: "to who left the screen" })
   await arrived(open.name, 3)
   await reader.testPushSubscription({ subscription_id: open.id })
@@ -127,7 +137,9 @@ async function settled(shared: SharedCluster): Promise<void> {
   redis.disconnect()
 }
 
-test("a push service that is busy is asked again, one that forgot the browser is not, and what refuses is let be", async ({ shared }) => {
+test("a push service that is busy is asked again, one that forgot the browser is not, and what refuses is let be", async ({
+  shared,
+}) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   const dm = await dmBetween(ada, lin, shared.east)
   const busy = await subscribed(shared, lin)
@@ -150,13 +162,18 @@ test("a push service that is busy is asked again, one that forgot the browser is
   expect(service.notesOf(gone.name)).toHaveLength(1)
 })
 
-test("PUSH1, PUSH2: a user has few subscriptions, nobody else's are theirs, and each ends with its session", async ({ shared }) => {
+test("PUSH1, PUSH2: a user has few subscriptions, nobody else's are theirs, and each ends with its session", async ({
+  shared,
+}) => {
   const [ada, lin] = await Promise.all([shared.person("ada"), shared.person("lin")])
   const rest = lin.on(shared.east)
   const first = await subscribed(shared, lin)
   // The same browser again has the same subscription.
   const again = { ...pushedTo, endpoint: first.endpoint }
-  expect(await rest.createPushSubscription({ ...again, mentions: false })).toMatchObject({ id: first.id, mentions: false })
+  expect(await rest.createPushSubscription({ ...again, mentions: false })).toMatchObject({
+    id: first.id,
+    mentions: false,
+  })
   for (const subscription_id of [first.id, "1"]) {
     const other = ada.on(shared.west)
     expect(await refusal(other.deletePushSubscription({ subscription_id }))).toBe("push_subscription_not_found")
@@ -195,11 +212,15 @@ test("FETCH1: an endpoint is a public https address with keys of a browser", asy
     { endpoint: "https://user:word@push.example.com/1" },
     { keys: { ...pushedTo.keys, p256dh: "A".repeat(87) } },
   ]
-  for (const part of bad) expect(await refusal(rest.createPushSubscription({ ...pushedTo, ...part }))).toBe("invalid_push_subscription")
+  for (const part of bad)
+    expect(await refusal(rest.createPushSubscription({ ...pushedTo, ...part }))).toBe("invalid_push_subscription")
   expect(await refusal(rest.createPushSubscription({ ...pushedTo, endpoint: "" }))).toBe("validation_failed")
 
   // As every server but this test's has it.
-  const endpoints = new PushEndpoints({ mayBePrivate: false, resolve: async name => [name === "inside.example" ? "10.0.0.1" : "1.1.1.1"] })
+  const endpoints = new PushEndpoints({
+    mayBePrivate: false,
+    resolve: async name => [name === "inside.example" ? "10.0.0.1" : "1.1.1.1"],
+  })
   const check = async (endpoint: string) => Object.values(await endpoints.check(endpoint, pushedTo.keys))[0]
   expect(await check("https://push.example/1")).toBe("https://push.example/1")
   expect(await check("http://push.example/1")).toBe("its endpoint is no https address")

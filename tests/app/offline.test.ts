@@ -76,7 +76,8 @@ test("offline it opens with what it had and says how old that is; what was writt
   await page.locator(".message[id]", { hasText: "before the tunnel" }).waitFor()
   await page.getByText(/^No connection\. This is from /).waitFor()
   await write("third in the dark")
-  for (const text of ["first", "second", "third"]) await message(`${text} in the dark`).getByText("waits for the connection").waitFor()
+  for (const text of ["first", "second", "third"])
+    await message(`${text} in the dark`).getByText("waits for the connection").waitFor()
   await until("they are kept", async () => (await kept(page)).waiting === 3)
   // A place that was never opened says so.
   link.set({})
@@ -99,7 +100,15 @@ test("offline it opens with what it had and says how old that is; what was writt
   })
   await devtools.send("ServiceWorker.enable")
   await until("the worker is known", async () => registrationId !== "")
-  const note = { author: "Lin", server: "Shared", channel: "general", text: "Come back", path: "settings/privacy", tag: "1", at: 1 }
+  const note = {
+    author: "Lin",
+    server: "Shared",
+    channel: "general",
+    text: "Come back",
+    path: "settings/privacy",
+    tag: "1",
+    at: 1,
+  }
   const push = { origin: new URL(place).origin, registrationId, data: JSON.stringify(note) }
   await page.goto("about:blank")
   await devtools.send("ServiceWorker.deliverPushMessage", push)
@@ -122,7 +131,10 @@ test("offline it opens with what it had and says how old that is; what was writt
   await until("nothing is kept", async () => (await kept(page)).at === 0)
   await link.close()
 
-  const [manifest, ending] = [await send(east!, "/app/manifest.webmanifest"), await send(without, "/app/service-worker.js")]
+  const [manifest, ending] = [
+    await send(east!, "/app/manifest.webmanifest"),
+    await send(without, "/app/service-worker.js"),
+  ]
   expect(ending.text).toContain("unregister")
   expect(manifest.headers.get("content-type")).toBe("application/manifest+json")
   for (const { src } of (JSON.parse(manifest.text) as { icons: { src: string }[] }).icons)

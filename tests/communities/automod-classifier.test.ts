@@ -278,7 +278,10 @@ test("no more questions wait than may", async ({ shared }) => {
   await redis.connect()
   const left: string[] = []
   const prefix = `${shared.redisPrefix}full:`
-  const queue = openJobQueue(redis, prefix, Date.now, { maxWaiting: { classifiers: 3 }, onLeftOut: job => left.push(job) })
+  const queue = openJobQueue(redis, prefix, Date.now, {
+    maxWaiting: { classifiers: 3 },
+    onLeftOut: job => left.push(job),
+  })
   const job = {
     server_id: "1",
     owner_id: "1",

@@ -85,7 +85,12 @@ export class PushService {
     const browser = this.#browsers.get(to)
     if (!browser) throw new Error(`nobody subscribed with ${to}`)
     if (headers["content-encoding"] !== "aes128gcm") throw new Error("another encoding")
-    return { to, headers, claims: this.#claims(headers.authorization ?? ""), note: JSON.parse(decrypted(body, browser)) }
+    return {
+      to,
+      headers,
+      claims: this.#claims(headers.authorization ?? ""),
+      note: JSON.parse(decrypted(body, browser)),
+    }
   }
 
   #claims(authorization: string): Pushed["claims"] {

@@ -303,9 +303,9 @@ const toolsOf = (shared: SharedCluster, { node }: Worker, more: object = {}) =>
       messages: messagesStorage(shared.sql),
       servers: serversStorage(shared.sql),
     },
-    add: async () => {},
+    push: { add: async () => {} },
     presences: node.presences,
-    massNotifications: new Set(),
+    running: { massNotifications: new Set() },
     outlines: new OutlineLoads({ source: serversStorage(shared.sql), maxConcurrent: 2, clock }),
     signal: new AbortController().signal,
     ...more,
@@ -419,9 +419,9 @@ test("P15: each is told once, however often the job runs, wherever it was cut of
   await expect(notifyMentioned(ending, callOf(later, { everyone: true }))).rejects.toBe(broken)
   // Where several call everybody at once the next one waits for its turn; who is named is told
   // meanwhile.
-  const busy = toolsOf(shared, east, { massNotifications: new Set(["1", "2", "3", "4"]) })
+  const busy = toolsOf(shared, east, { running: { massNotifications: new Set(["1", "2", "3", "4"]) } })
   await expect(notifyMentioned(busy, callOf(later, { here: true }))).rejects.toThrow(Deferral)
-  const own = toolsOf(shared, east, { massNotifications: new Set([server_id]) })
+  const own = toolsOf(shared, east, { running: { massNotifications: new Set([server_id]) } })
   await expect(notifyMentioned(own, callOf(later, { here: true }))).rejects.toThrow(Deferral)
   await notifyMentioned(busy, callOf(later, { users: [lin.id] }))
   expect(await toldOf(shared, later.id)).toEqual([lin.id])
@@ -651,7 +651,7 @@ test("a job whose server is busy with another one is put off, which does not cou
   await Promise.all([adding.connect(), taking.connect()])
   const queue = openJobQueue(adding, prefix, Date.now)
   const massNotifications = new Set([server_id])
-  const tools = toolsOf(shared, shared.east, { massNotifications, now: Date.now })
+  const tools = toolsOf(shared, shared.east, { running: { massNotifications }, now: Date.now })
   const metrics = createMetrics()
   const [log, trouble] = [silentLog, () => {}]
   const consumer = consumeJobs({

@@ -78,7 +78,9 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
     <section class="conversation" aria-label={prompt}>
       <div class="scroller" ref={scroller} tabIndex={0} role="log" aria-label={t("Messages")} aria-live="off">
         {messages === undefined ? (
-          <p class="loading">{isUnavailable ? t("Nothing of this is kept here. It comes with the connection.") : t("Loading …")}</p>
+          <p class="loading">
+            {isUnavailable ? t("Nothing of this is kept here. It comes with the connection.") : t("Loading …")}
+          </p>
         ) : (
           <>
             {timeline.hasOlder ? <p class="loading">{t("Loading …")}</p> : <Beginning prompt={prompt} />}

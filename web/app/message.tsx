@@ -345,7 +345,9 @@ export function OutgoingRow({ one, server }: { one: Outgoing; server: Snowflake 
       <div class="body">
         <header>
           <b>{user?.username}</b>
-          <span class="faint">{one.failure !== undefined ? t("not sent") : one.isWaiting ? t("waits for the connection") : t("sending …")}</span>
+          <span class="faint">
+            {one.failure !== undefined ? t("not sent") : one.isWaiting ? t("waits for the connection") : t("sending …")}
+          </span>
         </header>
         {one.input.content && <RichText text={one.input.content} server={server} />}
         {one.failure !== undefined && (

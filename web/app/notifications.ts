@@ -63,7 +63,8 @@ export function notify({ gateway, store, client }: Session): void {
   })
   gateway.on("NOTIFICATION_CREATE", notification => {
     const { isOn, mentions } = choice.value
-    if (isOn && mentions && document.hidden && notification.type === "mention") showMention(notification).catch(() => {})
+    if (isOn && mentions && document.hidden && notification.type === "mention")
+      showMention(notification).catch(() => {})
   })
 
   async function showDirect({ channel_id, id, author_id, author_username, content }: MessageResponse): Promise<void> {

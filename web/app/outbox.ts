@@ -56,7 +56,10 @@ export function forget({ nonce }: Outgoing): void {
 export async function sendKept({ gateway, client, store }: Session): Promise<void> {
   const kept = await keptOutgoing(client.token ?? "")
   const fresh = kept.filter(({ nonce }) => !known(nonce))
-  all.value = [...fresh.map(one => ({ ...(one as Omit<Outgoing, "failure" | "isWaiting">), failure: undefined, isWaiting: true })), ...all.value]
+  all.value = [
+    ...fresh.map(one => ({ ...(one as Omit<Outgoing, "failure" | "isWaiting">), failure: undefined, isWaiting: true })),
+    ...all.value,
+  ]
   const deliverAll = () => {
     for (const channel of new Set(all.value.map(one => one.channel))) deliver(channel)
   }

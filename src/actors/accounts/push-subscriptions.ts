@@ -49,7 +49,9 @@ const needed = () => [subscriptionFacts.need(all)]
 
 /** Those of sessions that have ended are gone. */
 const subscriptionsOf = (user: Readonlied<UserState>): Map<string, KnownSubscription> =>
-  new Map([...(subscriptionFacts.of(user).get(all) ?? [])].filter(([, { session_id }]) => user.sessions.has(session_id)))
+  new Map(
+    [...(subscriptionFacts.of(user).get(all) ?? [])].filter(([, { session_id }]) => user.sessions.has(session_id)),
+  )
 
 function endpointOf(known: Known, subscription: Snowflake): string {
   for (const [endpoint, { id }] of known) if (id === subscription) return endpoint

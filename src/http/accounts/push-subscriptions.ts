@@ -8,19 +8,24 @@ import type { Handlers } from "../server/handlers.ts"
 import type { Http, Uses } from "../shared/http.ts"
 
 type PushNeeds = Http<"pushSubscriptions"> &
-  Uses<{ readonly pushKeys: Pick<PushKeys, "get">; readonly pushEndpoints: Pick<PushEndpoints, "check"> }>
+  Uses<{ readonly pushKeys: Pick<PushKeys, "publicKey">; readonly pushEndpoints: Pick<PushEndpoints, "check"> }>
 
 export const pushSubscriptions = ({ ask, storage, clock, integrations }: PushNeeds): Handlers<typeof routes> => ({
   async listPushSubscriptions({ caller }) {
     const rows = await storage.pushSubscriptions.ofUser(caller.user_id, secondsAt(clock()))
-    const subscriptions = rows.map(({ id, endpoint, directs, mentions, hides_content, created_at, session_id }) => ({
-      ...{ id, endpoint, directs, mentions, hides_content, created_at },
-      current: session_id === caller.session_id,
+    const subscriptions = rows.map(row => ({
+      id: row.id,
+      endpoint: row.endpoint,
+      directs: row.directs,
+      mentions: row.mentions,
+      hides_content: row.hides_content,
+      created_at: row.created_at,
+      current: row.session_id === caller.session_id,
     }))
     return { subscriptions, limit: limits.pushSubscriptions }
   },
 
-  getPushKey: async () => ({ public_key: (await integrations.pushKeys.get()).publicKey }),
+  getPushKey: async () => ({ public_key: await integrations.pushKeys.publicKey() }),
 
   async createPushSubscription({ body: { endpoint, ...choice }, caller: { user_id, session_id } }) {
     const checked = await integrations.pushEndpoints.check(endpoint, choice.keys)

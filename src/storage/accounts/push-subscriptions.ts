@@ -94,7 +94,9 @@ export const pushSubscriptionsStorage = (sql: Sql) => {
     /** The key pair that all processes use: this one, unless there was one before. */
     async keepKeys(made: { public_key: string; private_key: string }) {
       await sql`INSERT INTO push_keys (public_key, private_key) VALUES (${made.public_key}, ${made.private_key}) ON CONFLICT DO NOTHING`
-      const [row] = await sql<{ public_key: string; private_key: string }[]>`SELECT public_key, private_key FROM push_keys`
+      const [row] = await sql<
+        { public_key: string; private_key: string }[]
+      >`SELECT public_key, private_key FROM push_keys`
       return row!
     },
   }

@@ -30,7 +30,8 @@ export const texts: Readonly<Record<string, string>> = {
   // Notifications, and without a connection
   Notifications: "Benachrichtigungen",
   "This browser": "Dieser Browser",
-  "This browser takes nothing while the page is closed.": "Dieser Browser empfängt nichts, während die Seite geschlossen ist.",
+  "This browser takes nothing while the page is closed.":
+    "Dieser Browser empfängt nichts, während die Seite geschlossen ist.",
   "This is a test.": "Das ist ein Test.",
   "This browser shows no notifications.": "Dieser Browser zeigt keine Benachrichtigungen.",
   "You have forbidden this browser to show notifications of this page.":

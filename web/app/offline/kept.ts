@@ -77,7 +77,10 @@ export async function restore(token: string): Promise<KeptState | undefined> {
 }
 
 export async function erase(): Promise<void> {
-  await Promise.all([within("kept", "readwrite", store => store.clear()), within("outbox", "readwrite", store => store.clear())])
+  await Promise.all([
+    within("kept", "readwrite", store => store.clear()),
+    within("outbox", "readwrite", store => store.clear()),
+  ])
 }
 
 export const keepOutgoing = (token: string, { nonce, channel, input, sentAt }: Omit<KeptOutgoing, "session">) =>
@@ -85,7 +88,8 @@ export const keepOutgoing = (token: string, { nonce, channel, input, sentAt }: O
 export const dropOutgoing = (nonce: string) => within("outbox", "readwrite", store => store.delete(nonce))
 /** Those of this session, in the order in which they were written. */
 export async function keptOutgoing(token: string): Promise<KeptOutgoing[]> {
-  const all = (await within<KeptOutgoing[]>("outbox", "readonly", store => store.getAll(undefined, bounds.outgoing))) ?? []
+  const all =
+    (await within<KeptOutgoing[]>("outbox", "readonly", store => store.getAll(undefined, bounds.outgoing))) ?? []
   const own = all.filter(({ session }) => session === sessionOf(token))
   return own.toSorted((one, other) => one.sentAt - other.sentAt)
 }
@@ -146,8 +150,11 @@ function excerpt(state: ClientState, earlier: ReadonlyMap<Snowflake, History>): 
       messages: new Map(newest.map(message => [message.id, message])),
     })
   }
-  const authors = new Set([...histories.values()].flatMap(({ messages }) => [...messages.values()].map(one => one.author_id)))
-  const ofChannels = (channels: ReadonlyMap<Snowflake, unknown>) => new Map([...histories].filter(([id]) => channels.has(id)))
+  const authors = new Set(
+    [...histories.values()].flatMap(({ messages }) => [...messages.values()].map(one => one.author_id)),
+  )
+  const ofChannels = (channels: ReadonlyMap<Snowflake, unknown>) =>
+    new Map([...histories].filter(([id]) => channels.has(id)))
   const isShown = (user: Snowflake) => authors.has(user) || user === state.user?.id
   const servers = firstOf(state.servers, bounds.servers)
   for (const [id, server] of servers)

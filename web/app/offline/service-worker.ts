@@ -101,7 +101,10 @@ async function documentFor(request: Request): Promise<Response> {
     const answer = await (kept ? Promise.race([asked, late()]) : asked)
     if (answer.ok) {
       const copy = answer.clone()
-      caches.open(cacheName).then(cache => cache.put(page, copy)).catch(() => {})
+      caches
+        .open(cacheName)
+        .then(cache => cache.put(page, copy))
+        .catch(() => {})
     }
     // The page was switched off.
     if (answer.status === 404) await end()
@@ -152,6 +155,7 @@ scope.addEventListener("notificationclick", event => {
 async function openPlace(path: string): Promise<void> {
   const [client] = await scope.clients.matchAll({ type: "window", includeUncontrolled: true })
   if (!client) return void (await scope.clients.openWindow(`${page}#/${path}`))
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a client of this worker has one origin
   client.postMessage({ path })
   await client.focus()
 }

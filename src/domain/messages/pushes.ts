@@ -1,6 +1,6 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
-import type { MessageState } from "../messages/messages.ts"
+import type { MessageState } from "./messages.ts"
 import { shortened } from "../communities/automod.ts"
 
 /** What a browser gets, as JSON. Its service worker shows it. */
