@@ -129,7 +129,10 @@ async function read(folder: URL): Promise<Made> {
   const manifest = JSON.parse(await readFile(new URL("manifest.json", folder), "utf8")) as Manifest
   const names = new Set(
     Object.values(manifest).flatMap(({ script, style, parts, later, worker, icons = {} }) => [
-      ...[script, style, ...parts, ...later],
+      script,
+      style,
+      ...parts,
+      ...later,
       ...(worker === undefined ? [] : [worker]),
       ...Object.values(icons),
     ]),

@@ -104,7 +104,7 @@ function endWhatWas(): void {
 function leave(): void {
   localStorage.removeItem(tokenKey)
   endWhatWas()
-  void erase()
+  erase().catch(() => {})
   current.value?.gateway.close()
   current.value = undefined
   location.hash = ""
