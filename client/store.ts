@@ -134,8 +134,7 @@ export class Store {
     const histories = [...state.servers.values()].flatMap(server => [...(server?.histories.keys() ?? [])])
     for (const channel of [...histories, ...state.directs.keys()]) this.#tell(`channel ${channel}`)
     for (const server of state.servers.keys()) this.#tell(`server ${server}`)
-    for (const change of ["connection", ...changesOf({ name: "READY", data: {} } as AnyEvent)] as const)
-      this.#tell(change)
+    for (const change of ["connection", ...changesOf({ name: "READY", data: {} })] as const) this.#tell(change)
     return true
   }
 

@@ -38,7 +38,7 @@ export function send(channel: Snowflake, input: Input): void {
   const isWaiting = me().store.connection !== "live"
   const one = { nonce: crypto.randomUUID(), channel, input, sentAt, failure: undefined, isWaiting }
   all.value = [...all.value, one]
-  void keepOutgoing(me().client.token ?? "", one)
+  keepOutgoing(me().client.token ?? "", one).catch(sayFailed)
   deliver(channel)
 }
 
@@ -49,7 +49,7 @@ export function sendAgain(one: Outgoing): void {
 
 export function forget({ nonce }: Outgoing): void {
   replace(nonce, [])
-  void dropOutgoing(nonce)
+  dropOutgoing(nonce).catch(sayFailed)
 }
 
 /** What an earlier page has not sent, and what waits, goes out once the connection is there. */

@@ -17,7 +17,7 @@ export function Notifications() {
   const { value } = choice
   const edit = (change: Partial<Choice>) => {
     choice.value = { ...choice.value, ...change }
-    if (choice.value.isPushed) void attempt(() => subscribe(me())).then(subscriptions.reload)
+    if (choice.value.isPushed) attempt(() => subscribe(me())).then(subscriptions.reload, () => {})
   }
   // Browsers answer only where the person has pressed something.
   const ask = () =>
