@@ -12,13 +12,16 @@ import { Deferral, unlessGone, type JobTools, type Processor } from "./processor
 /**
  * Web Push. It is a hint and kept nowhere: what it is about stands in the channel, in the list of
  * notifications and in the counts of what is unread. So a push may be lost with the queue, and what
- * is late is left out.
+ * is late is left out. It keeps:
+ *   PUSH3  Nothing is pushed of a message to who has muted its place, has read it, looks at the
+ *       screen, or does not want to be disturbed.
  */
 
 /** For which a push is worth sending, and a push service keeps it. */
 const ttlSeconds = 12 * 3_600
-/** Until the first further try, and between the last ones. */
+/** Until the first further try, unless the push service says when; and between the last ones. */
 const firstWaitMs = 5_000
+const minWaitMs = 1_000
 const maxWaitMs = 300_000
 const maxConcurrentSends = 8
 
@@ -126,7 +129,7 @@ async function push(tools: JobTools, target: PushTarget, note: PushNote): Promis
     topic: note.tag,
   })
   tools.push.count(outcome.kind)
-  if (outcome.kind === "later") return Math.max(outcome.waitMs ?? 0, firstWaitMs)
+  if (outcome.kind === "later") return Math.max(outcome.waitMs ?? firstWaitMs, minWaitMs)
   if (outcome.kind === "refused") tools.push.noteRefusal(target.endpoint, outcome.why)
   if (outcome.kind === "gone") {
     const forgotten = tools.ask(userActor, target.user_id, { type: "unsubscribePush", subscription_id: target.id })

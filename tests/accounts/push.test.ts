@@ -146,19 +146,22 @@ test("a push service that is busy is asked again, one that forgot the browser is
   const gone = await subscribed(shared, lin)
   const forbidding = await subscribed(shared, lin)
   const leading = await subscribed(shared, lin)
-  service.answers.set(`/${busy.name}`, [{ status: 429, headers: { "retry-after": "0" } }])
+  service.answers.set(
+    `/${busy.name}`,
+    [429, 503].map(status => ({ status, headers: { "retry-after": "0" } })),
+  )
   service.answers.set(`/${gone.name}`, [{ status: 410 }])
   service.answers.set(`/${forbidding.name}`, [{ status: 403 }])
   service.answers.set(`/${leading.name}`, [{ status: 307, headers: { location: `${service.origin}/elsewhere` } }])
   await ada.on(shared.east).createMessage({ channel_id: dm, content: "again" })
   await until("who is gone is forgotten", async () => (await left(shared, lin)).length === 3, { everyMs: 10 })
-  await arrived(busy.name, 2)
-  expect(service.notesOf(busy.name)).toEqual([1, 2].map(() => expect.objectContaining({ text: "again" })))
+  await arrived(busy.name, 3)
+  expect(service.notesOf(busy.name)).toEqual([1, 2, 3].map(() => expect.objectContaining({ text: "again" })))
   for (const { name } of [gone, forbidding, leading]) expect(service.notesOf(name)).toHaveLength(1)
   // Nobody was led elsewhere.
   expect(service.problems).toEqual([])
   await ada.on(shared.west).createMessage({ channel_id: dm, content: "later" })
-  await arrived(busy.name, 3)
+  await arrived(busy.name, 4)
   expect(service.notesOf(gone.name)).toHaveLength(1)
 })
 

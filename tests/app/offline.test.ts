@@ -119,6 +119,18 @@ test("offline it opens with what it had and says how old that is; what was writt
   await until("it is shown", async () => (await shown()).length > 0)
   expect(await shown()).toEqual(["Lin (#general, Shared) | Come back | settings/privacy"])
 
+  // While nobody looks the page shows what is for its person, with the text as they want it.
+  await page.evaluate(`localStorage.setItem("starling.notifications", '{"isOn":true,"hidesContent":true}')`)
+  await page.reload()
+  await page.locator(".dot.live").waitFor()
+  await page.evaluate(`Object.defineProperty(document, "hidden", { get: () => true })`)
+  const dm = await lin.on(east!).openDirectChannel({ recipient_id: ada.id })
+  await page.getByText(lin.username).first().waitFor()
+  const { id } = await lin.on(east!).createMessage({ channel_id: dm.id, content: "psst" })
+  await until("it is shown, too", async () => (await shown()).length > 1)
+  expect(await shown()).toContain(`${lin.username} |  | dms/${dm.id}/${id}`)
+  expect(await page.title()).toMatch(/^\(1\) /)
+
   // The operator wants no more of this: what there is goes with the next visit. Then nothing is left after sign-out.
   port = Number(new URL(without.url).port)
   link.reset()
