@@ -129,7 +129,7 @@ test("offline it opens with what it had and says how old that is; what was writt
   const { id } = await lin.on(east!).createMessage({ channel_id: dm.id, content: "psst" })
   await until("it is shown, too", async () => (await shown()).length > 1)
   expect(await shown()).toContain(`${lin.username} |  | dms/${dm.id}/${id}`)
-  expect(await page.title()).toMatch(/^\(1\) /)
+  await until("the tab counts it", async () => (await page.title()).startsWith("(1) "))
 
   // The operator wants no more of this: what there is goes with the next visit. Then nothing is left after sign-out.
   port = Number(new URL(without.url).port)

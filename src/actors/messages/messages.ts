@@ -264,7 +264,9 @@ function pushing(
   { id, channel_id, author_id }: MessageState,
   is_mention: boolean,
 ): Partial<HomeEffects> | undefined {
-  const users = participants?.filter(user => user !== author_id) ?? []
+  // As for nearly every message.
+  if (participants === null) return undefined
+  const users = participants.filter(user => user !== author_id)
   if (users.length === 0) return undefined
   const job = { server_id: null, channel_id, message_id: id, users, is_mention }
   return { publish: [pushMessage.at(job, { key: `pushes:${id}` })] }
