@@ -283,6 +283,7 @@ const ofItsKind = new Set([
   "channel_id",
   "message_id",
   "notification_id",
+  "subscription_id",
   "session_id",
   "poll_id",
 ])
