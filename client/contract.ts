@@ -218,6 +218,20 @@ export interface Routes {
   readNotification: Call<{
     notification_id: Snowflake
   }, SuccessResponse>
+  /** List the caller's push subscriptions, oldest first. `GET /users/@me/push-subscriptions` */
+  listPushSubscriptions: Call<{}, PushSubscriptionListResponse>
+  /** Get the server's VAPID public key, which browsers take as `applicationServerKey`. `GET /users/@me/push-subscriptions/public-key` */
+  getPushKey: Call<{}, PushKeyResponse>
+  /** Have notifications pushed to a browser (RFC 8030, encrypted as RFC 8291 says). An endpoint that is known gets the new settings, and belongs to who named it last. It ends with the session that made it. A user has at most 10. `POST /users/@me/push-subscriptions` */
+  createPushSubscription: Call<PushSubscriptionRequest, PushSubscriptionResponse>
+  /** Delete one of the caller's push subscriptions. `DELETE /users/@me/push-subscriptions/:subscription_id` */
+  deletePushSubscription: Call<{
+    subscription_id: Snowflake
+  }, SuccessResponse>
+  /** Send a test notification to one of the caller's push subscriptions. The answer does not wait for it. `POST /users/@me/push-subscriptions/:subscription_id/test` */
+  testPushSubscription: Call<{
+    subscription_id: Snowflake
+  }, SuccessResponse>
   /** Get the caller's notification level for a server. `GET /users/@me/servers/:server_id/notification-settings` */
   getServerNotificationSettings: Call<{
     server_id: Snowflake
@@ -2385,6 +2399,46 @@ export interface PresenceUpdateRequest {
   custom_emoji?: string | null | undefined
 }
 
+export interface PushKeyResponse {
+  /** A point of P-256, uncompressed, in base64url */
+  public_key: string
+}
+
+export interface PushSubscriptionListResponse {
+  subscriptions: PushSubscriptionResponse[]
+  limit: number
+}
+
+export interface PushSubscriptionRequest {
+  /** An `https` address */
+  endpoint: string
+  keys: {
+    /** The browser's public key: 65 bytes in base64url */
+    p256dh: string
+    /** 16 bytes in base64url */
+    auth: string
+  }
+  directs?: boolean | undefined
+  mentions?: boolean | undefined
+  hides_content?: boolean | undefined
+}
+
+export interface PushSubscriptionResponse {
+  id: Snowflake
+  /** The address that the browser's push service has given */
+  endpoint: string
+  /** Whether it is sent new direct messages */
+  directs: boolean
+  /** Whether it is sent messages that mention the user */
+  mentions: boolean
+  /** Whether what is sent leaves out what was written */
+  hides_content: boolean
+  /** Unix time in seconds */
+  created_at: number
+  /** Whether it was made in the session of this request */
+  current: boolean
+}
+
 export interface ReactionResponse {
   /** As the first user wrote it */
   emoji: string
@@ -3125,6 +3179,11 @@ export const table: { readonly [K in keyof Routes]: string } = {
   listNotifications: "GET /users/@me/notifications",
   readAllNotifications: "PUT /users/@me/notifications/read-all",
   readNotification: "PUT /users/@me/notifications/:notification_id/read",
+  listPushSubscriptions: "GET /users/@me/push-subscriptions",
+  getPushKey: "GET /users/@me/push-subscriptions/public-key",
+  createPushSubscription: "POSTb /users/@me/push-subscriptions",
+  deletePushSubscription: "DELETE /users/@me/push-subscriptions/:subscription_id",
+  testPushSubscription: "POST /users/@me/push-subscriptions/:subscription_id/test",
   getServerNotificationSettings: "GET /users/@me/servers/:server_id/notification-settings",
   putServerNotificationSettings: "PUTb /users/@me/servers/:server_id/notification-settings",
   getChannelNotificationSettings: "GET /users/@me/channels/:channel_id/notification-settings",
