@@ -16,7 +16,7 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 120_000,
     // What no process of the program ends for: a pool that a test closes while a connection is made says it, too. And for
-    // what they do end for, and are replaced: postgres.js 3.4.9 writes to a connection that was just cut (porsager/postgres#1154).
+    // what the build mends: postgres.js 3.4.9 writes to a connection that was just cut (scripts/mended-packages.mjs).
     onUnhandledError: error =>
       !isLostInSetup(Object.assign(new Error(error.message), error)) &&
       !/postgres\/src\/connection\.js/.test(String(error.stack).split("\n")[1] ?? ""),

@@ -20,6 +20,7 @@ import { dirname, join, relative } from "node:path"
 import { build } from "esbuild"
 import { bundlePages } from "./bundle-pages.mjs"
 import { licensesOf } from "./licenses.mjs"
+import { mendedPackages } from "./mended-packages.mjs"
 
 /** They bring binaries, or files that are read by name. */
 export const apart = ["uWebSockets.js", "sharp", "argon2"]
@@ -74,7 +75,7 @@ export async function bundle(
     sourcesContent: false,
     banner: { js: banner },
     ...(packages === "within" ? { external: apart } : { packages: "external" }),
-    plugins: [ownPlaces(src)],
+    plugins: [ownPlaces(src), mendedPackages],
     define: { STARLING_RELEASE: JSON.stringify(releaseOf(root)) },
     metafile: true,
     write: false,

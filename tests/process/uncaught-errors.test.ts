@@ -1,8 +1,16 @@
 import { fork } from "node:child_process"
 import { once } from "node:events"
 import { connect, createServer, type Socket } from "node:net"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { build } from "esbuild"
 import { expect, inject, onTestFinished, test } from "vitest"
+// @ts-expect-error plain JavaScript, because the build runs before anything else is made
+import { apart } from "../../scripts/bundle.mjs"
+// @ts-expect-error plain JavaScript, too
+import { mendedPackages } from "../../scripts/mended-packages.mjs"
 import type { UncaughtOrder } from "../kit/uncaught-child.ts"
 
 const program = fileURLToPath(new URL("../kit/uncaught-child.ts", import.meta.url))
@@ -33,8 +41,8 @@ async function wayThatCuts(cut: (client: Socket) => void): Promise<{ url: string
   return { url: Object.assign(new URL(there), { port: String(port) }).href, cuts: () => cuts }
 }
 
-async function start(url: string) {
-  const child = fork(program, [url], { execArgv: ["--import", "tsx"], silent: true })
+async function start(url: string, bundled?: string) {
+  const child = fork(bundled ?? program, [url], { execArgv: bundled ? [] : ["--import", "tsx"], silent: true })
   onTestFinished(() => void child.kill("SIGKILL"))
   let output = ""
   for (const stream of [child.stdout!, child.stderr!])
@@ -52,7 +60,7 @@ async function start(url: string) {
       .flatMap(line =>
         line.startsWith("{") ? [JSON.parse(line) as { level: string; msg: string; err?: { message: string } }] : [],
       )
-  return { tell, next, ended, lines }
+  return { tell, next, ended, lines, alive: () => child.exitCode === null }
 }
 
 test.each([
@@ -77,6 +85,51 @@ test.each([
     expect(lines().map(({ level, msg }) => [level, msg])).toEqual(logged)
   },
 )
+
+test.each([
+  { as: "as the program is built", plugins: [mendedPackages], outcome: ["failed", "alive"] },
+  // When this one lives as well, scripts/mended-packages.mjs can go.
+  { as: "as postgres.js is", plugins: [], outcome: ["ended: 1"] },
+])("P11: what is asked on a reserved connection that has just closed is refused, $as", async ({ plugins, outcome }) => {
+  const folder = await mkdtemp(join(tmpdir(), "starling-mended-"))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const bundled = join(folder, "child.mjs")
+  const banner = { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' }
+  await build({
+    entryPoints: [program],
+    outfile: bundled,
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    banner,
+    plugins,
+    external: apart,
+  })
+  const clients: Socket[] = []
+  const there = new URL(inject("postgres"))
+  const server = createServer(client => {
+    clients.push(client)
+    const far = connect(Number(there.port), there.hostname)
+    client
+      .on("error", () => {})
+      .pipe(far.on("error", () => {}))
+      .pipe(client)
+  })
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as { port: number }
+  const { tell, next, alive } = await start(Object.assign(new URL(there), { port: String(port) }).href, bundled)
+  tell("reserve")
+  expect(await next()).toBe("done")
+  const gone = clients.map(client => once(client, "close"))
+  for (const client of clients) client.end()
+  await Promise.all(gone)
+  tell("ask reserved")
+  const said = [await next()]
+  if (said[0] === "failed") said.push(alive() ? "alive" : "dead")
+  expect(said).toEqual(outcome)
+})
 
 test.each([
   ["lose", "another service that is away", "connect ECONNREFUSED 127.0.0.1:6379"],
