@@ -18,6 +18,13 @@ export interface ServerFrame {
 /** One event (op 0). Narrow on `name` to know `data`. */
 export type ReceivedEvent = { [N in EventName]: { name: N; data: EventData<N>; s: number } }[EventName]
 
+/** What another in the same call sends: an offer, an answer, a candidate, or whether they speak (op 22 to 25). */
+export type VoiceSignal = { channel_id: string; user_id: string } & (
+  | { kind: "offer" | "answer"; sdp: string; session_id: string }
+  | { kind: "candidate"; candidate: string; sdpMid: string | null; sdpMLineIndex: number | null }
+  | { kind: "speaking"; speaking: boolean }
+)
+
 export interface GatewayClose {
   code: number
   reason: string
@@ -34,6 +41,7 @@ export interface LifeEvents {
   invalid_session: undefined
   /** `d` of SERVER_STATUS (op 12). */
   status: unknown
+  voice: VoiceSignal
   close: GatewayClose
   error: Error
 }
@@ -439,6 +447,14 @@ export class GatewayClient {
       case opcodes.HEARTBEAT:
         this.#heartbeat()
         break
+      case opcodes.VOICE_SDP_OFFER:
+      case opcodes.VOICE_SDP_ANSWER:
+      case opcodes.VOICE_ICE_CANDIDATE:
+      case opcodes.VOICE_SPEAKING: {
+        const kind = (["offer", "answer", "candidate", "speaking"] as const)[frame.op - opcodes.VOICE_SDP_OFFER]!
+        this.#emit("voice", { ...(frame.d as VoiceSignal), kind } as VoiceSignal)
+        break
+      }
       case statusOp:
         this.#emit("status", frame.d)
         break

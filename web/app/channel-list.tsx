@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks"
 import type { ChannelResponse, Snowflake } from "../../client/contract.ts"
+import { isForVoice } from "../../client/state.ts"
 import { Dialog } from "../kit/dialog.tsx"
 import { Form, Select, TextField } from "../kit/forms.tsx"
 import { t } from "../kit/text.ts"
@@ -8,6 +9,7 @@ import { linkToPlace } from "./places.ts"
 import { useMay } from "./may.ts"
 import { me, watch } from "./session.ts"
 import { Icon } from "./icons.tsx"
+import { InVoice } from "./voice/voice-channel.tsx"
 
 /** The channels of a server, in their categories. */
 export function ChannelList({ server, current }: { server: Snowflake; current: Snowflake | undefined }) {
@@ -72,14 +74,12 @@ function Channels({
   server: Snowflake
   current: Snowflake | undefined
 }) {
-  const { state } = watch("unread", `server ${server}`)
-  const voice = state.servers.get(server)?.voice
+  const { state } = watch("unread")
   return (
     <ul>
       {of.map(({ id, name, type }) => {
         const unread = state.unread.get(id)
-        const isForVoice = type === "voice" || type === "stage"
-        const people = isForVoice ? [...(voice?.values() ?? [])].filter(({ channel_id }) => channel_id === id) : []
+        const isVoice = isForVoice({ type })
         return (
           <li key={id}>
             <a
@@ -87,12 +87,12 @@ function Channels({
               class={`channel${id === current ? " current" : ""}${unread ? " unread" : ""}`}
               aria-current={id === current ? "page" : undefined}
             >
-              {isForVoice ? <Icon name="sound" /> : <span aria-hidden="true">#</span>}
+              {isVoice ? <Icon name="sound" /> : <span aria-hidden="true">#</span>}
               <span class="long">{name}</span>
-              {people.length > 0 && <span class="faint">{people.length}</span>}
               {unread && unread.mentions > 0 && <span class="mark">{unread.mentions}</span>}
               {unread && <span class="unseen">{t("unread")}</span>}
             </a>
+            {isVoice && <InVoice server={server} channel={id} />}
           </li>
         )
       })}

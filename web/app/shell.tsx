@@ -24,6 +24,8 @@ import { me, onLeave, watch } from "./session.ts"
 import { Settings } from "./settings/settings.tsx"
 import { ServerSettings } from "./server-settings/server-settings.tsx"
 import { Icon } from "./icons.tsx"
+import { isForVoice } from "../../client/state.ts"
+import { CallBar, VoiceChannel } from "./voice/voice-channel.tsx"
 
 /** Everything that a person sees who is signed in. */
 export function Shell() {
@@ -76,6 +78,7 @@ export function Shell() {
           ) : (
             <DirectList current={place.view === "direct" ? place.channel : undefined} />
           )}
+          <CallBar looksAt={place.view === "server" ? place.channel : undefined} />
           <OwnLine />
         </div>
       </nav>
@@ -145,6 +148,7 @@ function ServerView({
   const facts = known.channels.get(channel)
   if (!facts) return <p class="empty">{t("This channel is not there, or you may not view it.")}</p>
   if (facts.type === "category") return <p class="empty">{facts.name}</p>
+  if (isForVoice(facts)) return <VoiceChannel key={channel} server={server} channel={facts} />
   return (
     <Conversation
       key={channel}

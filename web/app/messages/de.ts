@@ -352,6 +352,38 @@ export const texts: Readonly<Record<string, string>> = {
   pizza: "pizza",
   "cake birthday": "kuchen geburtstag",
   warning: "warnung achtung",
+
+  // Calls
+  "Your call goes on in another tab.": "Dein Anruf geht in einem anderen Tab weiter.",
+  "Your call goes on elsewhere.": "Dein Anruf geht woanders weiter.",
+  "The voice channel could not be joined.": "Du konntest dem Sprachkanal nicht beitreten.",
+  "You cannot join: it is full, it is closed to you, or your minutes of today are used up.":
+    "Du kannst nicht beitreten: Er ist voll, du darfst nicht hinein, oder deine Minuten für heute sind verbraucht.",
+  "You are no longer in the voice channel.": "Du bist nicht mehr im Sprachkanal.",
+  "hears nothing": "hört nichts",
+  muted: "stumm",
+  "Voice channel": "Sprachkanal",
+  "Nobody is here yet.": "Noch ist niemand hier.",
+  "Who is here": "Wer hier ist",
+  speaks: "spricht",
+  "connecting …": "verbindet sich …",
+  "You may not join this channel.": "Diesem Kanal darfst du nicht beitreten.",
+  "Join the call": "Dem Anruf beitreten",
+  "It is full.": "Er ist voll.",
+  Mute: "Stummschalten",
+  "Hear nothing": "Nichts hören",
+  Devices: "Geräte",
+  "Leave the call": "Auflegen",
+  "You may only listen here.": "Hier darfst du nur zuhören.",
+  "Nobody hears you: the browser gives no microphone.": "Niemand hört dich: Der Browser gibt kein Mikrofon frei.",
+  "It is so full that you do not hear {n} of them.": "Hier sind so viele, dass du {n} davon nicht hörst.",
+  "Device {n}": "Gerät {n}",
+  Microphone: "Mikrofon",
+  Speaker: "Lautsprecher",
+  "Joining …": "Trete bei …",
+  "Connecting to {n} person …": "Verbinde mit {n} Person …",
+  "Connecting to {n} people …": "Verbinde mit {n} Personen …",
+  "In the call": "Im Anruf",
 }
 
 /** What the server says when it refuses something, of what people meet here; the rest stays in its own words. */
