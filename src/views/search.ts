@@ -6,7 +6,7 @@ import type { Message } from "../contract/messages/messages.ts"
 import type { FoundServer, FoundUser } from "../contract/messages/search.ts"
 import { readQuery, type SearchQuery } from "../domain/messages/search-query.ts"
 import { foldedText } from "../domain/messages/search-text.ts"
-import { compareIds, firstIdAt, highestId, isId } from "../domain/core/snowflake.ts"
+import { compareIds, firstIdSaidAt, highestId, isId } from "../domain/core/snowflake.ts"
 import type { MessageState } from "../domain/messages/messages.ts"
 import { around, isStoppedStatement } from "../storage/core/database.ts"
 import type { ServerHitPlace } from "../storage/messages/search.ts"
@@ -226,6 +226,6 @@ function spanOf({ before, after }: SearchQuery, below: Snowflake | undefined) {
 
 /** The first id of a moment; the last of all where ids do not reach so far. */
 const idAt = (ms: number): Snowflake => {
-  const id = firstIdAt(ms)
+  const id = firstIdSaidAt(ms)
   return isId(id) ? id : highestId
 }

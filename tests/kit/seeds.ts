@@ -41,7 +41,7 @@ export const anyShard = (): number => testShards[randomInt(testShards.length)]!
 let made = 0
 /** An id of a shard (any, unless told) that no worker makes: its time is long ago. */
 export const plantedId = (shard = anyShard()): string =>
-  idOf(shard, { ms: epochMs + 86_400_000 + process.pid * 1_000 + Math.floor(++made / 4096), sequence: made % 4096 })
+  idOf(shard, { ms: epochMs + 86_400_000 + process.pid * 1_000 + Math.floor(++made / 2048), sequence: made % 2048 })
 
 interface Plan {
   owner: Pick<Person, "id">

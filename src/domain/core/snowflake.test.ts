@@ -2,10 +2,16 @@ import fc from "fast-check"
 import { expect, test } from "vitest"
 import {
   compareIds,
+  earliestImportedMs,
   epochMs,
   firstIdAt,
+  firstIdSaidAt,
+  firstImportedSequence,
   highestId,
   idOf,
+  importedId,
+  importedMs,
+  importedPerMs,
   markOf,
   msOf,
   nextMark,
@@ -22,6 +28,33 @@ const mark = fc.record({
   sequence: fc.integer({ min: 0, max: 4095 }),
 })
 
+const formerWeeks = 42 * 86_400_000
+
+test("what was said elsewhere keeps its second and its order, also from before the epoch", () => {
+  const saidAt = fc.oneof(
+    fc.integer({ min: Math.ceil(earliestImportedMs), max: epochMs + 2 * formerWeeks }),
+    fc.integer({ min: epochMs - 10_000, max: epochMs + 10_000 }),
+    fc.integer({ min: epochMs + formerWeeks - 10_000, max: epochMs + formerWeeks + 10_000 }),
+    fc.integer({ min: epochMs, max: epochMs + 2 ** 41 - 1 }),
+  )
+  fc.assert(
+    fc.property(shard, saidAt, saidAt, fc.integer({ min: 0, max: importedPerMs - 1 }), (number, one, other, nth) => {
+      const id = importedId(number, importedMs(one), nth)
+      expect(shardOf(id)).toBe(number)
+      expect(secondsOf(id)).toBe(Math.floor(one / 1000))
+      // Of one unit the sequence tells which was first.
+      if (importedMs(one) < importedMs(other))
+        expect(compareIds(id, importedId(number, importedMs(other), 0))).toBeLessThan(0)
+      if (one < other) expect(importedMs(one)).toBeLessThanOrEqual(importedMs(other))
+      expect(compareIds(id, firstIdSaidAt(one))).toBeGreaterThanOrEqual(0)
+      expect(compareIds(id, firstIdSaidAt(one + 1_000))).toBeLessThan(0)
+    }),
+    { numRuns: 1_000 },
+  )
+  expect(secondsOf(importedId(1, importedMs(0), 0))).toBe(Math.floor(earliestImportedMs / 1000))
+  expect(importedId(0, importedMs(0), 0).length).toBeGreaterThanOrEqual(10)
+})
+
 test("an id says its shard and when it was made", () => {
   fc.assert(
     fc.property(shard, mark, (number, when) => {
@@ -29,7 +62,8 @@ test("an id says its shard and when it was made", () => {
       expect(shardOf(id)).toBe(number)
       expect(markOf(id)).toEqual(when)
       expect(msOf(id)).toBe(when.ms)
-      expect(secondsOf(id)).toBe(Math.floor(when.ms / 1000))
+      const isImported = when.ms < epochMs + formerWeeks && when.sequence >= firstImportedSequence
+      if (!isImported) expect(secondsOf(id)).toBe(Math.floor(when.ms / 1000))
       expect(BigInt(id)).toBeLessThan(2n ** 63n)
     }),
   )

@@ -55,7 +55,12 @@ export const sequenceOf = (given: Snowflake | number): number => {
 
 /** Whether an id is that of an operator, whose ids are counted from 1: no user was made in the first moment after the epoch. */
 export const isOperatorId = (id: Snowflake): boolean => id.length < 10
-export const secondsOf = (id: Snowflake): number => Math.floor(msOf(id) / 1000)
+/** When something was made, in Unix seconds: also what was said elsewhere before the epoch. */
+export const secondsOf = (id: Snowflake): number => {
+  const ms = msOf(id) - epochMs
+  if (ms < 0 || ms >= formerTimes.ms || sequenceOf(id) < firstImportedSequence) return Math.floor((ms + epochMs) / 1000)
+  return Math.floor((formerTimes.fromMs + ms * formerTimes.scale) / 1000)
+}
 
 /**
  * The mark after `last` that is not before `nowMs`: ids of a shard rise strictly even when the
@@ -84,3 +89,36 @@ export const compareIds = (a: Snowflake, b: Snowflake): number =>
 
 /** The smallest id that a moment can have, for ranges by time. */
 export const firstIdAt = (ms: number): Snowflake => (BigInt(Math.max(0, Math.floor(ms) - epochMs)) << 22n).toString()
+
+/*
+ * What was said elsewhere keeps its time, and an id begins with a time; but many messages are older
+ * than the epoch. So the ids of the first weeks after the epoch, in which no server ran, stand for
+ * the years before: each of their milliseconds for 125. That divides a second, so seconds are exact.
+ * Ids order as the times do, and those weeks' own times come last among them.
+ */
+const formerTimes = { ms: 42 * 86_400_000, scale: 125, fromMs: epochMs - 124 * 42 * 86_400_000 } as const
+/** The least number of milliseconds in such an id: shorter ids are operators'. */
+const leastFormerMs = 1_000
+
+/** Imported ids have sequences from here on: no server makes so many ids of a shard in a millisecond. */
+export const firstImportedSequence = sequences / 2
+
+/** The milliseconds, since 1970, that an id has of something that was said at this time. */
+export function importedMs(saidAtMs: number): number {
+  const since = saidAtMs - formerTimes.fromMs
+  if (saidAtMs >= epochMs + formerTimes.ms) return Math.floor(saidAtMs)
+  return epochMs + Math.max(leastFormerMs, Math.floor(since / formerTimes.scale))
+}
+
+/** The earliest time that an id can keep. */
+export const earliestImportedMs = formerTimes.fromMs + leastFormerMs * formerTimes.scale
+
+/** The smallest id that something of this moment can have, wherever it was said. */
+export const firstIdSaidAt = (ms: number): Snowflake =>
+  ms >= epochMs + formerTimes.ms ? firstIdAt(ms) : ms <= earliestImportedMs ? "0" : firstIdAt(importedMs(ms))
+
+/** An id of something imported. `ms`: as `importedMs` has it; `nth`: how many others it has before it there. */
+export const importedId = (shard: number, ms: number, nth: number): Snowflake =>
+  idOf(shard, { ms, sequence: firstImportedSequence + nth })
+/** So many have one millisecond of a shard. */
+export const importedPerMs = sequences - firstImportedSequence
