@@ -70,6 +70,40 @@ export class OutboundRequests {
     })
   }
 
+  /** The bytes at an address, in pieces. Whatever is no answer of 200 and of so many bytes at most is thrown. */
+  async *read(
+    url: string,
+    { timeoutMs, maxBytes }: { timeoutMs: number; maxBytes: number },
+  ): AsyncGenerator<Buffer, void> {
+    const target = new URL(url)
+    if (target.protocol !== "https:" && target.protocol !== "http:")
+      throw new Error(`${target.protocol} is not fetched`)
+    if (addressIn(target.hostname)) await this.#allowed(target.hostname)
+    const isTls = target.protocol === "https:"
+    const late = new AbortController()
+    const deadline = setTimeout(() => late.abort(new LateAnswer()), timeoutMs)
+    try {
+      const response = await new Promise<IncomingMessage>((resolve, reject) => {
+        const agent = isTls ? this.#agents.https : this.#agents.http
+        const options = { agent, lookup: this.#lookup, signal: late.signal }
+        ;(isTls ? httpsRequest : httpRequest)(target, options, resolve).on("error", reject).end()
+      })
+      try {
+        if (response.statusCode !== 200) throw new Error(`answered ${response.statusCode ?? 0}`)
+        let size = 0
+        for await (const piece of response as AsyncIterable<Buffer>) {
+          size += piece.length
+          if (size > maxBytes) throw new Error(`longer than ${maxBytes} bytes`)
+          yield piece
+        }
+      } finally {
+        response.destroy()
+      }
+    } finally {
+      clearTimeout(deadline)
+    }
+  }
+
   /** Connections that wait for the next request end. */
   close(): void {
     this.#agents.http.destroy()
