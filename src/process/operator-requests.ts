@@ -133,6 +133,13 @@ export class OperatorRequests {
         return { reply: await this.#createBot(taken, input as { name: string; token_hash: string }) }
       case "issueBotToken":
         return settled(await ask(userActor, user_id, { type: "issueBotToken", ...(input as { token_hash: string }) }))
+      case "startClaim":
+        return {
+          reply: await ask(userActor, user_id, {
+            type: "startClaim",
+            ...(input as { token_hash: string; expires_at: number }),
+          }),
+        }
       case "dropSecondFactor":
         return { reply: await ask(userActor, user_id, { type: "dropSecondFactor" }) }
       case "revokeBot":

@@ -22,6 +22,11 @@ export interface EmailLinkCommands {
   startMailedToken(input: { kind: RequestedMail; token_hash: string; email: string; expires_at: number }): {
     token_id: Snowflake | null
   }
+  /**
+   * The same for a link that an operator hands to somebody, by which an account that has no password
+   * becomes theirs. Null: it is somebody's already.
+   */
+  startClaim(input: { token_hash: string; expires_at: number }): { token_id: Snowflake | null }
   verifyEmail(input: { token: PresentedToken }): { verified: true }
   /**
    * Ends every session, and with the password all that was open for the one before; not the way back
@@ -52,6 +57,18 @@ export const emailLinkCommands: ActorKind<UserState, UserState, EmailLinkCommand
     },
   },
 
+  startClaim: {
+    needs: needsTokens,
+    turn({ state: user, now, newId }, { token_hash, expires_at }) {
+      if (user.bot || user.password_hash !== null || user.deletion_status !== "active")
+        return { reply: { token_id: null } }
+      const id = newId()
+      // It was sent to no address, so it shows of none whose it is.
+      const token = { id, kind: "password_reset", token_hash, expires_at } as const
+      return { ...issueToken(user, token, secondsAt(now), 1), reply: { token_id: id } }
+    },
+  },
+
   verifyEmail: {
     needs: needsTokens,
     turn({ state: user, now }, { token }) {
@@ -72,9 +89,10 @@ export const emailLinkCommands: ActorKind<UserState, UserState, EmailLinkCommand
   resetPassword: {
     needs: needsTokens,
     turn({ state: user, now }, { token, password_hash }) {
-      requireEmailLink(user, token, "password_reset", now)
+      const { email } = requireEmailLink(user, token, "password_reset", now)
       const used = voidTokens(user, token => !isWayBack(token))
-      const reset = becoming(user, { ...confirmed, password_hash })
+      const shown = email === null ? { email_verified: true } : confirmed
+      const reset = becoming(user, { ...shown, password_hash })
       const ended = endedSessions(user, [...user.sessions.keys()])
       return {
         apply: draft => {
@@ -98,6 +116,6 @@ function requireEmailLink(
   now: number,
 ): OneTimeToken {
   const open = openToken(tokensOf(user), token, kind, secondsAt(now))
-  if (!open || open.email !== user.email) throw fail("invalid_token")
+  if (!open || (open.email !== null && open.email !== user.email)) throw fail("invalid_token")
   return open
 }
