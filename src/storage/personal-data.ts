@@ -16,6 +16,7 @@ import { personalData as fileBlocks } from "./messages/file-blocks.ts"
 import { personalData as files } from "./messages/files.ts"
 import { personalData as guildMembers } from "./communities/guild-members.ts"
 import { personalData as icons } from "./communities/icons.ts"
+import { personalData as imports } from "./imports.ts"
 import { personalData as invites } from "./communities/invites.ts"
 import { personalData as lanes } from "./core/lanes.ts"
 import { personalData as mails } from "./accounts/mails.ts"
@@ -91,6 +92,7 @@ const declared = [
   invites,
   voice,
   exports,
+  imports,
   operatorRequests,
   uploads,
   uploadSessions,

@@ -22,6 +22,7 @@ import { filesStorage } from "./messages/files.ts"
 import { guildMembersStorage } from "./communities/guild-members.ts"
 import { lineageStorage } from "./core/lineage.ts"
 import { iconsStorage } from "./communities/icons.ts"
+import { importsStorage, openImport } from "./imports.ts"
 import { invitesStorage } from "./communities/invites.ts"
 import { Fenced, Lane } from "./core/lanes.ts"
 import { mailsStorage } from "./accounts/mails.ts"
@@ -158,6 +159,7 @@ export function openStorage(options: StorageOptions) {
     bans: asked("bans", bansStorage(sql)),
     bots: asked("bots", botsStorage(sql)),
     channels: asked("channels", channelsStorage(sql)),
+    imports: asked("imports", importsStorage(sql)),
     invites: asked("invites", invitesStorage(sql)),
     messages: asked("messages", messagesStorage(sql)),
     reactions: asked("reactions", reactionsStorage(sql)),
@@ -213,6 +215,7 @@ export function openStorage(options: StorageOptions) {
         close: () => indexing.end({ timeout: 1 }),
       }
     },
+    openImport: () => openImport(pool),
     openLane: (incarnation: string, lane: number, generation: number) =>
       new Lane({ ...pool, incarnation, lane, generation, name: `${pool.name} lane ${lane}`, observe: observeLane }),
     /** Has a function called whenever a connection is lost: PostgreSQL may be another one when it is back. */
@@ -226,6 +229,7 @@ export function openStorage(options: StorageOptions) {
 }
 
 export type Storage = ReturnType<typeof openStorage>
+export type ImportSteps = Pick<ReturnType<Storage["openImport"]>, "step">
 export type SearchIndexStorage = Omit<ReturnType<Storage["openSearchIndex"]>, "close">
 /** What is asked within a step. */
 export type SearchIndexStep = ReturnType<typeof searchIndexStorage>

@@ -115,6 +115,9 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
       INSERT INTO push_subscriptions (id, user_id, session_id, endpoint, p256dh, auth, directs, mentions, hides_content, created_at)
       SELECT ${plantedId()}, ${id}, id, ${`https://push.example.com/${id}`}, 'key', 'secret', true, true, false, ${now} FROM sessions
       WHERE user_id = ${id} LIMIT 1`
+    await sql`
+      WITH i AS (INSERT INTO imports (format, origin) VALUES ('slack', ${`workspace ${id}`}) RETURNING id)
+      INSERT INTO import_users (import_id, foreign_id, user_id, nickname, roles) SELECT id, ${`U${id}`}, ${id}, 'Formerly', '{}' FROM i`
     await sql`INSERT INTO settings (user_id, key, value, created_at, updated_at) VALUES (${id}, 'theme', 'dark', ${now}, ${now})`
     await sql`
       INSERT INTO messaging_settings (user_id, read_receipts_enabled, typing_indicators_enabled, compact_messages_enabled,

@@ -659,6 +659,15 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       publicServers: unsupported("search.publicServers"),
     },
     searchLag: { waitingFor: unsupported("searchLag.waitingFor") },
+    imports: {
+      list: unsupported("imports.list"),
+      find: unsupported("imports.find"),
+      isUnclaimed: unsupported("imports.isUnclaimed"),
+      unclaimed: unsupported("imports.unclaimed"),
+    },
+    openImport() {
+      throw new Error("nobody imports into the simulated store")
+    },
     openSearchIndex() {
       throw new Error("nobody searches the simulated store")
     },

@@ -140,7 +140,7 @@ async function botCalled(storage: Storage, text: string): Promise<UserRow> {
 }
 
 /** Waits for the worker that does it. @returns what it says */
-async function obeyed(storage: Storage, user: UserRow, command: string, input: object) {
+export async function obeyed(storage: Storage, user: UserRow, command: string, input: object) {
   const request = await storage.operatorRequests.command(user.id, command, input)
   for (const until = Date.now() + timeoutMs; ; await sleep(100)) {
     const answer = await storage.operatorRequests.answerToCommand(request)

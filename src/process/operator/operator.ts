@@ -11,6 +11,7 @@ import { backupCommands } from "./backup-commands.ts"
 import { accountCommands } from "./account-commands.ts"
 import { databaseCommands } from "./database-commands.ts"
 import { operatorCommands } from "./operator-commands.ts"
+import { importCommands } from "./import-commands.ts"
 import { fileCommands } from "./file-commands.ts"
 import {
   Misuse,
@@ -75,6 +76,13 @@ const usage = `npm run operator -- <command>
   files move                             copies all files from FILES_FALLBACK_URL to where the configuration
                                          keeps them, while servers run, and reads every byte back; if
                                          interrupted, run it again
+  import slack|mattermost|discord FILE [--owner USER] [--name NAME] [--private] [--directs] [--hide CHANNEL]...
+                [--fetch] [--dry-run] [--strict] [--keep-open] [--origin NAME]
+                                         brings in an export, while servers run; if interrupted, run it again
+                                         (docs/operate/import.md)
+  import list                            lists the imports
+  import unclaimed                       lists the accounts of imports that nobody has made theirs
+  import claim USER [--days N]           prints a link with which a person makes such an account theirs
   backup FILE [--without-key] [--without-files] [--full-speed]
                                          writes the database, the files and the secret key into a new file, while
                                          servers run
@@ -100,7 +108,7 @@ const commands: Commands = {
   ...accessTokenCommands,
   ...fileCommands,
   ...searchCommands,
-  ...fileCommands,
+  ...importCommands,
   ...secretKeyCommands,
 }
 
@@ -165,7 +173,13 @@ async function obeyInDatabase(
   })
   try {
     await storage.migrations.require()
-    return await command.run({ ...said, storage, policy: config.policy, files: config.files })
+    return await command.run({
+      ...said,
+      storage,
+      policy: config.policy,
+      files: config.files,
+      publicUrl: config.publicUrl,
+    })
   } finally {
     await storage.close()
     await database.stop?.()

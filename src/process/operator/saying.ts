@@ -21,6 +21,7 @@ export interface Saying {
   readonly input: () => Promise<string>
   readonly policy: Policy
   readonly files: Config["files"]
+  readonly publicUrl: string
 }
 export interface Command {
   /** Names of what follows the command. */
