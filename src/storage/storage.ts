@@ -102,6 +102,27 @@ function observers(metrics: StorageOptions["metrics"], readConnections: number) 
   return { waits, observe, observeLane }
 }
 
+/** What keeps the search index, on one connection: each step of it is a transaction. */
+function openSearchIndex(pool: Omit<PoolOptions, "connections">, observe: Observe) {
+  const indexing = openPool({
+    ...pool,
+    connections: 1,
+    name: `${pool.name} index`,
+    settings: searchSettings,
+    idleInTransactionTimeoutMs: stepTimeoutMs,
+  })
+  type Step = ReturnType<typeof searchIndexStorage>
+  return {
+    step: <T>(act: (step: Step) => Promise<T>): Promise<T> =>
+      within(
+        inTransaction(indexing, sql => act(bounded(searchIndexStorage(sql), pool.statementTimeoutMs, observe))),
+        stepTimeoutMs,
+        "a step of the search index",
+      ),
+    close: () => indexing.end({ timeout: 1 }),
+  }
+}
+
 /** Everything kept in PostgreSQL: one pool of plain statements, and lanes for what turns write. */
 export function openStorage(options: StorageOptions) {
   const { readConnections, metrics, ...rest } = options
@@ -195,26 +216,7 @@ export function openStorage(options: StorageOptions) {
     /** Searches have connections of their own: what takes long keeps nothing else waiting. */
     search: bounded(searchStorage(searching), searchTimeoutMs + slack, observe("search")),
     searchLag: asked("searchLag", searchLagStorage(sql)),
-    /** What keeps the search index, on one connection: each step of it is a transaction. */
-    openSearchIndex() {
-      const indexing = openPool({
-        ...pool,
-        connections: 1,
-        name: `${pool.name} index`,
-        settings: searchSettings,
-        idleInTransactionTimeoutMs: stepTimeoutMs,
-      })
-      type Step = ReturnType<typeof searchIndexStorage>
-      return {
-        step: <T>(act: (step: Step) => Promise<T>): Promise<T> =>
-          within(
-            inTransaction(indexing, sql => act(asked("searchIndex", searchIndexStorage(sql)))),
-            stepTimeoutMs,
-            "a step of the search index",
-          ),
-        close: () => indexing.end({ timeout: 1 }),
-      }
-    },
+    openSearchIndex: () => openSearchIndex(pool, observe("searchIndex")),
     openImport: () => openImport(pool),
     openLane: (incarnation: string, lane: number, generation: number) =>
       new Lane({ ...pool, incarnation, lane, generation, name: `${pool.name} lane ${lane}`, observe: observeLane }),
