@@ -3,6 +3,7 @@ import { once } from "node:events"
 import { connect, createServer, type Socket } from "node:net"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
+import { setTimeout as sleep } from "node:timers/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
@@ -87,9 +88,9 @@ test.each([
 )
 
 test.each([
-  { as: "as the program is built", plugins: [mendedPackages], outcome: "failed" },
+  { as: "as the program is built", plugins: [mendedPackages], outcome: ["failed"] },
   // When this one lives as well, scripts/mended-packages.mjs can go.
-  { as: "as postgres.js is", plugins: [], outcome: "ended: 1" },
+  { as: "as postgres.js is", plugins: [], outcome: ["ended: 1", "silent"] },
 ])("P11: what is asked on a reserved connection that has just closed is refused, $as", async ({ plugins, outcome }) => {
   const folder = await mkdtemp(join(tmpdir(), "starling-mended-"))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -129,9 +130,9 @@ test.each([
   // The first may come before the process knows that the connection has closed.
   for (let asks = 0; asks < 4 && said === "failed"; asks++) {
     tell("ask reserved")
-    said = await next()
+    said = await Promise.race([next(), sleep(5_000, "silent")])
   }
-  expect(said).toBe(outcome)
+  expect(outcome).toContain(said)
 })
 
 test.each([
