@@ -152,3 +152,25 @@ test("offline it opens with what it had and says how old that is; what was writt
   for (const { src } of (JSON.parse(manifest.text) as { icons: { src: string }[] }).icons)
     expect((await send(east!, `/app/${src}`)).headers.get("content-type")).toMatch(/^image\//)
 })
+
+test("a page that nobody uses says idle after five minutes, and online with the next key", async ({
+  cluster,
+  skip,
+}) => {
+  const [east] = await cluster.boot(1)
+  const { ada, lin, server, channel } = await sharedServer(cluster, east)
+  const { page } = await openTab(skip)
+  await page.clock.install()
+  await page.addInitScript(`localStorage.setItem("starling.app.token", ${JSON.stringify(ada.token)})`)
+  await page.goto(`${east!.url}/app#/servers/${server.id}/${channel.id}`)
+  await page.getByRole("textbox", { name: /^Message / }).waitFor()
+  await page.locator(".dot.live").waitFor()
+  const status = async () => (await lin.on(east!).getPresence({ user_id: ada.id })).status
+  await until("Ada is seen", async () => (await status()) === "online")
+  await page.clock.fastForward(4 * 60_000)
+  expect(await status()).toBe("online")
+  await page.clock.fastForward(80_000)
+  await until("Ada is idle", async () => (await status()) === "idle")
+  await page.keyboard.press("Shift")
+  await until("Ada is back", async () => (await status()) === "online")
+})
