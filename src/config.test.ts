@@ -70,6 +70,42 @@ test("the environment beats the file, the file beats the default", () => {
   expect(policy.cors_allowed_origins).toEqual(["https://a.example"])
 })
 
+test("an issuer is taken as it was written, and what is wrong with one is said without its secret", () => {
+  const acme = { id: "acme", name: "Acme", issuer: "https://id.acme.example", client_id: "us", client_secret: "hush" }
+  const read = (...issuers: object[]) => problems({ STARLING_OIDC_ISSUERS: JSON.stringify(issuers) })
+  const CONFIG_FILE = file({ oidc_issuers: [{ ...acme, roles: { devs: ["123"] }, email_domains: ["@Acme.example"] }] })
+  expect(readConfig({ CONFIG_FILE }).policy.oidc_issuers).toEqual([
+    {
+      ...acme,
+      scope: "openid email profile",
+      email_domains: ["acme.example"],
+      groups_claim: "groups",
+      roles: { devs: ["123"] },
+    },
+  ])
+  expect(problems({ STARLING_OIDC_ISSUERS: "nonsense" })).toEqual([
+    "STARLING_OIDC_ISSUERS: expected a JSON array of issuers",
+  ])
+  for (const [wrong, said] of [
+    [{ id: "google" }, "0.id: is the name of another provider"],
+    [{ id: "Acme Corp" }, "0.id: expected up to 32"],
+    [{ issuer: "http://id.acme.example" }, "0.issuer: expected an https:// URL"],
+    [{ scope: "email" }, "0.scope: expected scopes with openid"],
+    [{ roles: { devs: ["moderators"] } }, "0.roles.devs.0: "],
+    [{ client_secrte: "hush" }, ""],
+  ] as const) {
+    const found = read({ ...acme, ...wrong })
+    expect(found).toEqual([expect.stringContaining(`STARLING_OIDC_ISSUERS: ${said}`)])
+    expect(found.join()).not.toContain("hush")
+  }
+  expect(read(acme, acme)).toEqual(["STARLING_OIDC_ISSUERS: expected a different id for each issuer"])
+  const off = { STARLING_PASSWORD_LOGIN_ENABLED: "false", STARLING_OIDC_ISSUERS: JSON.stringify([acme]) }
+  expect(problems(off)).toEqual([expect.stringContaining("nobody could sign in")])
+  expect(readConfig({ ...off, STARLING_OAUTH_REDIRECT_URIS: "https://chat.example/app" }).policy).toMatchObject({
+    password_login_enabled: false,
+  })
+})
+
 test("what a provider of sign-ins gave comes whole, and nothing goes anywhere unsafe", () => {
   expect(problems({ STARLING_OAUTH_GOOGLE_CLIENT_ID: "us" })).toEqual([
     "STARLING_OAUTH_GOOGLE_CLIENT_ID: comes together with STARLING_OAUTH_GOOGLE_CLIENT_SECRET",

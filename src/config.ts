@@ -548,6 +548,31 @@ const policy = {
     ),
     secret: true as const,
   },
+  passkey_login_enabled: setting(
+    flag,
+    true,
+    "Whether a passkey alone signs in. `false`: passkeys only answer for second factors, and people sign in with passwords or through providers.",
+  ),
+  passkey_rp_id: setting(
+    z
+      .string()
+      .regex(/^[a-z0-9-]+(?:\.[a-z0-9-]+)*$/, "expected a domain such as chat.example")
+      .optional(),
+    undefined,
+    "Domain that passkeys belong to: that of PUBLIC_URL, which is the default, or one above it. With another one all passkeys are useless.",
+  ),
+  passkey_origins: setting(
+    list(
+      z
+        .string()
+        .regex(
+          /^(?:https:\/\/[^/\s,]+|http:\/\/localhost(?::\d+)?|android:apk-key-hash:[\w-]+)$/,
+          "expected origins such as https://app.chat.example",
+        ),
+    ),
+    [],
+    "Further origins that may use passkeys, beside that of PUBLIC_URL: pages on other names below the domain, and Android apps (`android:apk-key-hash:…`).",
+  ),
   password_login_enabled: setting(
     flag,
     true,

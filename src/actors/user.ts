@@ -16,6 +16,7 @@ import { notificationLevelCommands, type NotificationLevelCommands } from "./sha
 import { notificationCommands, type NotificationCommands } from "./accounts/notifications.ts"
 import { pushSubscriptionCommands, type PushSubscriptionCommands } from "./accounts/push-subscriptions.ts"
 import { linkTo, oauthCommands, type ExternalAccount, type OAuthCommands } from "./accounts/oauth.ts"
+import { passkeyCommands, type PasskeyCommands } from "./accounts/passkeys.ts"
 import { feedbackCommands, type FeedbackCommands } from "./service/feedback.ts"
 import { reportCommands, type ReportCommands } from "./messages/reports.ts"
 import { fileReportCommands, type FileReportCommands } from "./messages/file-reports.ts"
@@ -54,6 +55,7 @@ export interface UserCommands
     EmailLinkCommands,
     EmailRestorationCommands,
     OAuthCommands,
+    PasskeyCommands,
     FileReportCommands,
     ReportCommands,
     FeedbackCommands,
@@ -110,6 +112,7 @@ export const userActor = defineActor<UserState, UserState, UserCommands, Storage
         ...signInCommands,
         ...accountStatusCommands,
         ...oauthCommands,
+        ...passkeyCommands,
         ...fileReportCommands,
         ...reportCommands,
         ...feedbackCommands,

@@ -45,6 +45,8 @@ export const redisKeys = (base: string, origin = "", lineage = "") => {
     figuresOfProcesses: `${prefix}figures:{figures}:processes`,
     /** String: there for a while after a user has changed something. */
     recentWrite: (user: string) => `${prefix}recent-write:{${user}}`,
+    /** String: what an authenticator is asked to sign, and for what; there once, for minutes. */
+    passkeyChallenge: (challenge: string) => `${prefix}passkey-challenge:${challenge}`,
     /** String: one bucket of the limiter, or the global and the own bucket of a caller. */
     bucket: (name: string) => `${prefix}bucket:${name}`,
   }

@@ -58,6 +58,7 @@ import * as settings from "./accounts/settings.ts"
 import * as stickers from "./communities/stickers.ts"
 import * as system from "./service/system.ts"
 import * as telemetry from "./service/telemetry.ts"
+import * as passkeys from "./accounts/passkeys.ts"
 import * as twoFactor from "./accounts/two-factor.ts"
 import * as uploadSessions from "./messages/upload-sessions.ts"
 import * as users from "./accounts/users.ts"
@@ -81,6 +82,7 @@ export const resourceLimits = [
   operatorReviews,
   operatorTickets,
   telemetry,
+  passkeys,
 ]
 
 /** The routes of the operator area, by operation id. They are no part of what users can do. */
@@ -106,6 +108,7 @@ export const routes = {
   ...system.routes,
   ...auth.routes,
   ...twoFactor.routes,
+  ...passkeys.routes,
   ...emailLinks.routes,
   ...oauth.routes,
   ...users.routes,

@@ -24,6 +24,7 @@ import { notificationSettings } from "./accounts/notification-settings.ts"
 import { notifications } from "./accounts/notifications.ts"
 import { oauth } from "./accounts/oauth.ts"
 import { overrides } from "./communities/overrides.ts"
+import { passkeys } from "./accounts/passkeys.ts"
 import { pins } from "./messages/pins.ts"
 import { polls } from "./messages/polls.ts"
 import { presence } from "./social/presence.ts"
@@ -89,6 +90,7 @@ const resources = [
   pushSubscriptions,
   oauth,
   overrides,
+  passkeys,
   pins,
   polls,
   presence,

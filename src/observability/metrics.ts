@@ -105,7 +105,7 @@ export interface RouteMetrics {
   observe(status: number, seconds: number): void
 }
 
-export type SignInWay = "password" | "provider" | "second_factor" | "operator"
+export type SignInWay = "password" | "provider" | "passkey" | "second_factor" | "operator"
 export type SignInOutcome = "done" | "challenged" | "wrong" | "locked" | "refused" | "failed"
 
 const statusClasses = ["aborted", "1xx", "2xx", "3xx", "4xx", "5xx"] as const
@@ -647,7 +647,7 @@ function signInsMetrics(declare: Declare) {
       "starling_sign_ins_total",
       "Attempts to sign in, by way and outcome. `challenged`: a second factor is asked for; `wrong`: the password, code, challenge or answer of the provider; `refused`: by a bar of the account or a rule; `failed`: nothing was decided, because something did not answer",
       ["way", "outcome"],
-      { most: 24 },
+      { most: 30 },
     ),
   }
 }

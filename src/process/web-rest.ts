@@ -1,3 +1,7 @@
+import { createPasskeyChallenges } from "../cluster/passkey-challenges.ts"
+import { passkeyPlace } from "../domain/accounts/passkeys.ts"
+import type { SignInOutcome, SignInWay } from "../observability/metrics.ts"
+import { createPasskeys } from "../integrations/passkeys.ts"
 import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import { asyncapiDocument } from "../apidocs/asyncapi.ts"
@@ -91,6 +95,7 @@ export function openRest(
           metrics,
         }),
         secrets,
+        ...passkeysOf(options, connections),
         logFiles: openLogFiles({ folder: join(config.dataDir, "logs"), ...topology.logs.reads }),
         iceServers,
         texts,
@@ -115,11 +120,7 @@ export function openRest(
         hasDocs: policy.docs_enabled,
         moderation: () => service.moderation,
       },
-      telemetry: {
-        timings,
-        noteCspReport: () => metrics.telemetry.cspReports.inc(),
-        noteSignIn: (way, outcome) => metrics.signIns.done.of(way, outcome).inc(),
-      },
+      telemetry: { timings, ...notesOf(options) },
       views: {
         ask: cluster.ask,
         storage,
@@ -161,6 +162,21 @@ export function openRest(
       classifiers.asking.close()
       await Promise.all([accessUses.stop(), timings.stop()])
     },
+  }
+}
+
+/** What requests count beside themselves. */
+const notesOf = ({ metrics }: WebWorkerOptions) => ({
+  noteCspReport: () => metrics.telemetry.cspReports.inc(),
+  noteSignIn: (way: SignInWay, outcome: SignInOutcome) => metrics.signIns.done.of(way, outcome).inc(),
+})
+
+/** Passkeys, if the address of this server can have any, and what they are asked to sign. */
+function passkeysOf({ config: { publicUrl, policy } }: WebWorkerOptions, { admission, keys }: WebConnections) {
+  const place = passkeyPlace(publicUrl, policy)
+  return {
+    passkeys: place && createPasskeys(place, policy.server_name),
+    passkeyChallenges: createPasskeyChallenges(admission, keys),
   }
 }
 

@@ -32,6 +32,7 @@ import { personalData as operators } from "./operators/operators.ts"
 import { personalData as operatorTrail } from "./operators/trail.ts"
 import { personalData as operatorRequests } from "./service/operator-requests.ts"
 import { personalData as overrides } from "./communities/overrides.ts"
+import { personalData as passkeys } from "./accounts/passkeys.ts"
 import { personalData as placement } from "./core/placement.ts"
 import { personalData as polls } from "./messages/polls.ts"
 import { personalData as presences } from "./social/presences.ts"
@@ -70,6 +71,7 @@ const declared = [
   sessions,
   pushSubscriptions,
   oneTimeTokens,
+  passkeys,
   mails,
   oauth,
   settings,

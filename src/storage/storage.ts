@@ -33,6 +33,7 @@ import { migrationsStorage } from "./core/migrate.ts"
 import { notificationSettingsStorage } from "./accounts/notification-settings.ts"
 import { notificationsStorage } from "./accounts/notifications.ts"
 import { oauthStorage } from "./accounts/oauth.ts"
+import { passkeysStorage } from "./accounts/passkeys.ts"
 import { oneTimeTokensStorage } from "./accounts/one-time-tokens.ts"
 import { operatorRequestsStorage } from "./service/operator-requests.ts"
 import { operatorFailuresStorage } from "./operators/failures.ts"
@@ -151,6 +152,7 @@ export function openStorage(options: StorageOptions) {
     bannedUsernames: asked("bannedUsernames", bannedUsernamesStorage(sql)),
     sessions: asked("sessions", sessionsStorage(sql)),
     oneTimeTokens: asked("oneTimeTokens", oneTimeTokensStorage(sql)),
+    passkeys: asked("passkeys", passkeysStorage(sql)),
     oauth: asked("oauth", oauthStorage(sql)),
     directs: asked("directs", directsStorage(sql)),
     deliveries: asked("deliveries", deliveriesStorage(sql)),

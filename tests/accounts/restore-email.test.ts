@@ -2,6 +2,7 @@
 import { generateSync } from "otplib"
 import { afterAll } from "vitest"
 import { userActor } from "../../src/actors/user.ts"
+import { givePasskey } from "../kit/authenticator.ts"
 import { refusal } from "../kit/conformance.ts"
 import { send } from "../kit/exchange.ts"
 import { Mailbox } from "../kit/mailbox.ts"
@@ -124,12 +125,17 @@ test("ACC6: a second factor and a provider that the thief added do not open the 
     return set
   }
   await link(ada, "former", now - 100)
+  const { id: formerKey } = await givePasskey(ada.on(east), ada)
   // Ada had none. The thief sets one up.
   const { letter } = await move(shared, ada)
+  const { authenticator: thiefs } = await givePasskey(ada.on(east), ada)
   await protect(ada.token, ada.password)
-  await link(ada, "later", now + 1)
+  await link(ada, "later", Math.floor(Date.now() / 1000) + 1)
   await comeBack(shared, ada, letter.token)
   expect(await linked(ada)).toEqual(["former"])
+  expect((await sql`SELECT id::text FROM passkeys WHERE user_id = ${ada.id}`).map(({ id }) => id)).toEqual([formerKey])
+  const asked = await clientAt(west).beginPasskeySignIn()
+  expect(await refusal(clientAt(west).completePasskeySignIn(thiefs.sign(asked)))).toBe("passkey_refused")
   expect((await clientAt(west).login({ username: ada.username, password: fresh })).status).toBe("success")
 
   // Lin had one. The thief has seen its backup codes, and replaces it by another.

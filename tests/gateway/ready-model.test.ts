@@ -53,7 +53,7 @@ const unprovoked: ReadonlyMap<EventName, string> = new Map([["SECURITY_LOGOUT", 
 const harmless: readonly string[] = ["negotiateVersion"]
 
 /** Routes that do what others do: a user who comes from a provider registers or signs in. */
-const alike: readonly string[] = ["completeOAuth", "putOwnAvatar"]
+const alike: readonly string[] = ["completeOAuth", "putOwnAvatar", "completePasskeySignIn", "completePasskeyFactor"]
 
 /** Routes that change what no event tells of: a file is seen once a message shows it, a bot once it joins; timings only operators see. */
 const unseen: readonly string[] = [
@@ -73,6 +73,12 @@ const unseen: readonly string[] = [
   "recordResponseTimes",
   "recordTelemetry",
   "reportCspViolation",
+  "beginPasskeySignIn",
+  "beginPasskeyFactor",
+  "preparePasskey",
+  "addPasskey",
+  "renamePasskey",
+  "removePasskey",
 ]
 
 test("every event has its model, and every route that changes something somebody who uses it", () => {

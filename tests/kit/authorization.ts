@@ -88,6 +88,9 @@ const dot = fileOf(apng())
 /** Who may send a picture is told that this is none. */
 const noPicture = fileOf(Buffer.from("no picture"))
 const unknown = "1"
+const keyNamed = { id: "x", rawId: "x", type: "public-key" as const }
+const unsigned = { ...keyNamed, response: { clientDataJSON: "x", authenticatorData: "x", signature: "x" } }
+const unattested = { ...keyNamed, response: { clientDataJSON: "x", attestationObject: "x" } }
 const notOthers = ({ standing }: Caller): ErrorCode | undefined => (standing === "owner" ? undefined : "not_author")
 const ifHeMaySend = (caller: Caller): ErrorCode | undefined =>
   holds(caller, "messages.send") ? undefined : "permission_denied"
@@ -130,6 +133,15 @@ export const requests: { readonly [N in Name]?: Request | readonly Request[] } =
   enableTwoFactor: { call: rest => rest.enableTwoFactor({ password: "" }) },
   confirmTwoFactor: { call: rest => rest.confirmTwoFactor({ code: "123456" }) },
   disableTwoFactor: { call: rest => rest.disableTwoFactor({ password: "x", code: "x" }) },
+  beginPasskeySignIn: { call: rest => rest.beginPasskeySignIn() },
+  completePasskeySignIn: { call: rest => rest.completePasskeySignIn(unsigned) },
+  beginPasskeyFactor: { call: rest => rest.beginPasskeyFactor({ challenge_token: "x" }) },
+  completePasskeyFactor: { call: rest => rest.completePasskeyFactor({ challenge_token: "x", passkey: unsigned }) },
+  listPasskeys: { call: rest => rest.listPasskeys() },
+  preparePasskey: { call: rest => rest.preparePasskey({}) },
+  addPasskey: { call: rest => rest.addPasskey({ name: "Key", passkey: unattested }) },
+  renamePasskey: { call: rest => rest.renamePasskey({ passkey_id: unknown, name: "Key" }) },
+  removePasskey: { call: rest => rest.removePasskey({ passkey_id: unknown }) },
 
   getMe: { call: rest => rest.getMe() },
   editMe: { call: rest => rest.editMe({}) },

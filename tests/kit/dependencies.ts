@@ -14,6 +14,7 @@ import type { Webhook } from "../../src/contract/messages/webhooks.ts"
 import { openLink, type Link } from "../chaos/proxy.ts"
 import { machineBounds } from "./load.ts"
 import { emailLinkToken } from "./mailbox.ts"
+import { Authenticator, givePasskey } from "./authenticator.ts"
 import { OAuthProviderServer } from "./oauth-provider.ts"
 import { apng, fileOf } from "./pictures.ts"
 import { pushedTo } from "./push-service.ts"
@@ -137,6 +138,15 @@ interface Scene {
     /** Of somebody who signs in. */
     readonly challenge: { readonly challenge_token: string; readonly code: string }
   }
+  readonly passkeys: {
+    /** Of somebody who has a second factor, too. */
+    readonly authenticator: Authenticator
+    readonly challenge_token: string
+    readonly answered: string
+    /** Of a user who changes what is theirs. */
+    readonly renamed: string
+    readonly removed: string
+  }
   /** What somebody brings back who has signed in at the provider. */
   readonly oauth: { readonly subject: string; readonly back: Parameters<Starling["completeOAuth"]>[0] }
   /** Tokens that a mail would have brought to three of these. */
@@ -211,12 +221,16 @@ async function prepare({ program, postgres, provider }: Ground, ada: Person, lin
     await person.on(program).confirmTwoFactor({ code: generateSync({ secret }) })
     return backup_codes[0]!
   }
+  const { authenticator } = await givePasskey(asked.on(program), asked)
   const code = await switchedOn(asked)
-  const { challenge_token } = await clientAt(program).login({ username: asked.username, password: asked.password })
+  const challenged = async () => {
+    const { username, password } = asked
+    return (await clientAt(program).login({ username, password })).challenge_token!
+  }
   const secondFactors = {
     secret: (await setUp(accepted)).secret,
     code: await switchedOn(blocked),
-    challenge: { challenge_token: challenge_token!, code },
+    challenge: { challenge_token: await challenged(), code },
   }
   // A reset ends all sessions of the user who asked for it, and so does a way back.
   const [restored, forgetful, editing, administrator] = [
@@ -296,6 +310,13 @@ async function prepare({ program, postgres, provider }: Ground, ada: Person, lin
     disabling: blocked,
     revoking: leftBehind,
     secondFactors,
+    passkeys: {
+      authenticator,
+      challenge_token: await challenged(),
+      answered: await challenged(),
+      renamed: (await givePasskey(editing.on(program), editing)).id,
+      removed: (await givePasskey(editing.on(program), editing)).id,
+    },
     oauth: {
       subject: newcomer,
       back: {
@@ -501,6 +522,48 @@ const attempts: { readonly [Name in Asked]: Attempt } = {
   completeTwoFactor: attempt({
     call: (on, { secondFactors }, signal) => on.completeTwoFactor(secondFactors.challenge, { signal }),
     kept: (sql, _, { token }) => sql`SELECT FROM sessions WHERE id = ${sessionOf({ token: token! })}`,
+  }),
+  beginPasskeySignIn: attempt({ call: (on, _, signal) => on.beginPasskeySignIn({}, { signal }) }),
+  completePasskeySignIn: attempt({
+    // Both steps: a challenge lasts no longer than what Redis remembers.
+    call: async (on, { passkeys: { authenticator } }, signal) =>
+      on.completePasskeySignIn(authenticator.sign(await on.beginPasskeySignIn({}, { signal })), { signal }),
+    kept: (sql, _, { token }) => sql`SELECT FROM sessions WHERE id = ${sessionOf({ token: token! })}`,
+  }),
+  beginPasskeyFactor: attempt({
+    call: (on, { passkeys: { challenge_token } }, signal) => on.beginPasskeyFactor({ challenge_token }, { signal }),
+  }),
+  completePasskeyFactor: attempt({
+    call: async (on, { passkeys: { authenticator, answered: challenge_token } }, signal) => {
+      const passkey = authenticator.sign(await on.beginPasskeyFactor({ challenge_token }, { signal }))
+      return on.completePasskeyFactor({ challenge_token, passkey }, { signal })
+    },
+    kept: (sql, _, { token }) => sql`SELECT FROM sessions WHERE id = ${sessionOf({ token: token! })}`,
+  }),
+  listPasskeys: attempt({ as: "ada", call: (on, _, signal) => on.listPasskeys({}, { signal }), same: true }),
+  preparePasskey: attempt({
+    as: "ada",
+    call: (on, { ada }, signal) => on.preparePasskey({ password: ada.password }, { signal }),
+  }),
+  addPasskey: attempt({
+    as: "editing",
+    call: async (on, { editing: { password } }, signal) => {
+      const passkey = new Authenticator().create(await on.preparePasskey({ password }, { signal }))
+      return on.addPasskey({ name: "New", passkey }, { signal })
+    },
+    kept: (sql, _, { id }) => sql`SELECT FROM passkeys WHERE id = ${id} AND name = 'New'`,
+  }),
+  renamePasskey: attempt({
+    as: "editing",
+    call: (on, { passkeys: { renamed } }, signal) =>
+      on.renamePasskey({ passkey_id: renamed, name: "Renamed" }, { signal }),
+    kept: (sql, { passkeys: { renamed } }) => sql`SELECT FROM passkeys WHERE id = ${renamed} AND name = 'Renamed'`,
+  }),
+  removePasskey: attempt({
+    as: "editing",
+    call: (on, { passkeys: { removed }, editing: { password } }, signal) =>
+      on.removePasskey({ passkey_id: removed, password }, { signal }),
+    kept: (sql, { passkeys: { removed } }) => sql`SELECT WHERE NOT EXISTS (SELECT FROM passkeys WHERE id = ${removed})`,
   }),
   getTwoFactorStatus: attempt({
     as: "ada",
@@ -1461,6 +1524,7 @@ export async function start(small = 0, objects?: OwnObjectStore): Promise<World>
     REDIS_URL: through(redis.url, links.redis),
     STARLING_SESSIONS_PER_USER: "1000",
     STARLING_OAUTH_REDIRECT_URIS: comingBack,
+    STARLING_PASSKEY_ORIGINS: "http://localhost:8000",
     ...(objects && { FILES_URL: objects.url("files", links.objects!.port) }),
     ...provider.config,
   })

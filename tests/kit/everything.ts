@@ -129,6 +129,9 @@ export async function everythingOf(cluster: Cluster, at: Worker, ada: Person, li
     await sql`
       INSERT INTO external_accounts (provider, issuer, subject, user_id, linked_at)
       VALUES ('google', 'https://accounts.google.com', ${`subject of ${id}`}, ${id}, ${now})`
+    await sql`
+      INSERT INTO passkeys (id, user_id, credential_id, public_key, counter, transports, name, synced, created_at)
+      VALUES (${plantedId()}, ${id}, ${`credential of ${id}`}, 'AAAA', 0, '{internal}', 'Laptop', true, ${now})`
     await sql`INSERT INTO voice_usage (user_id, day, seconds) VALUES (${id}, ${Math.floor(now / 86_400) - 1}, 60)`
     await sql`
       INSERT INTO voice_calls (user_id, server_id, channel_id, voice_session_id, began_at)

@@ -114,7 +114,8 @@ test("a body that is not JSON, or not of the declared type, is a validation erro
 test("a body that is missing is a validation error, but where it may be left out", async () => {
   for (const [name, route] of withBody)
     for (const body of ["", "null"]) {
-      const allowed = route === routes.deleteAccount ? "password_required" : "granted"
+      const isProven: readonly Route[] = [routes.deleteAccount, routes.removePasskey]
+      const allowed = isProven.includes(route) ? "password_required" : "granted"
       const expected = route.bodyOptional ? allowed : "validation_failed"
       expect({ name, body, verdict: verdict(await attempt(route, body)) }).toEqual({ name, body, verdict: expected })
     }
@@ -286,6 +287,7 @@ const ofItsKind = new Set([
   "subscription_id",
   "session_id",
   "poll_id",
+  "passkey_id",
 ])
 
 test("a malformed id in a path is 400 with its kind; one that is too large as well", async () => {

@@ -83,6 +83,7 @@ test("both roots say what they are, and what the server can do is told", async (
       feedback: Object.values(routes).some(({ path }) => path === "/feedback"),
       telemetry: Object.values(routes).some(({ path }) => path.startsWith("/telemetry")),
       oauth_providers: [],
+      sign_in: { password: true, passkeys: true, passkey_alone: true, providers: [] },
     },
   })
 })
@@ -100,7 +101,11 @@ test("a server without pages for people, without voice and with a provider says 
   })
   const anybody = clientAt(place!)
   expect(await anybody.getRoot()).toMatchObject({ name: "<Nest> & Co API", docs: null })
-  expect((await anybody.getCapabilities()).features).toMatchObject({ voice: false, oauth_providers: ["github"] })
+  expect((await anybody.getCapabilities()).features).toMatchObject({
+    voice: false,
+    oauth_providers: ["github"],
+    sign_in: { providers: [{ id: "github", name: "GitHub" }] },
+  })
   for (const path of ["/docs", "/docs/gateway", "/docs/oauth2-redirect", "/redoc"])
     expect([path, (await send(place!, path)).status]).toEqual([path, 404])
   const [half] = await cluster.boot(1, { config: { STARLING_REDOC_ENABLED: "false" } })

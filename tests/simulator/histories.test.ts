@@ -193,6 +193,7 @@ test("the simulator runs the program's own actors, lanes, cluster and gateway, a
     "unix-sockets",
     "figures",
     "recent-writes",
+    "passkey-challenges",
   ].map(name => `src/cluster/${name}.ts`)
   // The simulated database keeps what it has committed.
   outside.push("src/cluster/lineage-notes.ts")

@@ -556,6 +556,8 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       userOf: unsupported("oauth.userOf"),
     },
 
+    passkeys: { find: unsupported("passkeys.find"), ofUser: async () => [] },
+
     oneTimeTokens: {
       find: unsupported("oneTimeTokens.find"),
       ofUser: unsupported("oneTimeTokens.ofUser"),

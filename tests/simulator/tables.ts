@@ -573,6 +573,10 @@ const applyWrite = {
   insertFeedback() {},
   // Operators are no part of the simulated world.
   banUsername() {},
+  // Nor are authenticators.
+  insertPasskey() {},
+  updatePasskey() {},
+  deletePasskey() {},
   putUserNotes() {},
   forgetLastLogin({ users }, rows: RowsOf<typeof forgetLastLogin>) {
     for (const { user_id } of rows) users.update(user_id, { last_login: null })

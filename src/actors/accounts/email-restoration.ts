@@ -11,6 +11,7 @@ import { secondsAt } from "../../std/clock.ts"
 import { insertMail, type MailKind } from "../../storage/accounts/mails.ts"
 import { unlinkExternalAccounts } from "../../storage/accounts/oauth.ts"
 import type { Write } from "../../storage/core/write.ts"
+import { needsPasskeys, withoutPasskeysSince } from "./passkey-facts.ts"
 import { needsTokens, replaceToken, tokensOf, voidTokens } from "./one-time-tokens.ts"
 import { becoming, endedSessions } from "./sign-in.ts"
 
@@ -22,7 +23,8 @@ import { becoming, endedSessions } from "./sign-in.ts"
  *       addresses the one that was left first wins.
  *   ACC6  The account comes back as it left the address: no session, password or sign-in through a
  *       provider that was added since opens it, and its second factor is the one of then. From an
- *       address that nobody had confirmed it comes back without any of these.
+ *       address that nobody had confirmed it comes back without any of these. Passkeys are as
+ *       sign-ins through a provider.
  */
 export interface EmailRestorationCommands {
   /** For a mail that is about to go out. Null: there is no way back any longer. */
@@ -46,7 +48,7 @@ export const emailRestorationCommands: ActorKind<UserState, UserState, EmailRest
   },
 
   restoreEmail: {
-    needs: needsTokens,
+    needs: () => [...needsTokens(), ...needsPasskeys()],
     turn({ state: user, now, newId }, { token }) {
       const open = openToken(tokensOf(user), token, "restore_email", secondsAt(now))
       if (!open) throw fail("invalid_token")
@@ -57,17 +59,20 @@ export const emailRestorationCommands: ActorKind<UserState, UserState, EmailRest
       // ACC6
       const restored = becoming(user, { ...confirmed, password_hash: null, ...formerSecondFactor(user, open) })
       const ended = endedSessions(user, [...user.sessions.keys()])
+      const passkeys = withoutPasskeysSince(user, open.is_confirmed ? open.id : "0")
       const reset = mailOf(user, { id: newId(), kind: "password_reset" }, now)
       return {
         apply: draft => {
           used.apply(draft)
           restored.apply(draft)
+          passkeys.apply(draft)
           ended.apply(draft)
         },
         write: [
           ...used.write,
           ...restored.write,
           unlinkExternalAccounts({ user_id: user.id, since: open.is_confirmed ? secondsOf(open.id) : 0 }),
+          ...passkeys.write,
           ...ended.write,
           ...reset.write,
         ],

@@ -20,6 +20,8 @@ const answered: ReadonlySet<string> = new Set([
   "accountStatusChanged",
   "startSession",
   "answerChallenge",
+  "signInWithPasskey",
+  "answerByPasskey",
   "endSession",
   "expireSession",
   "expireVoice",

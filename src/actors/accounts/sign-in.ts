@@ -12,6 +12,7 @@ import { compareIds } from "../../domain/core/snowflake.ts"
 import type { UserState } from "../../domain/accounts/user-state.ts"
 import { deleteSession, insertSession, touchSession } from "../../storage/accounts/sessions.ts"
 import { accountOf, updateUser } from "../../storage/accounts/users.ts"
+import { needsPasskeys, passkeysOf } from "./passkey-facts.ts"
 import { countWrongCode, issueToken, needsTokens, tokensOf, voidTokens } from "./one-time-tokens.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import { control, revoke, type ActorKind, type Publication } from "../../runtime/actor.ts"
@@ -31,7 +32,9 @@ export interface SignInCommands {
     session: NewSession
     challenge: NewToken
     proof: Proof
-  }): { session_id: Snowflake; challenge_id: null } | { session_id: null; challenge_id: Snowflake }
+  }):
+    | { session_id: Snowflake; challenge_id: null }
+    | { session_id: null; challenge_id: Snowflake; hasPasskeys: boolean }
   /** Answers with the result instead of a refusal, so that a wrong code is recorded. */
   answerChallenge(input: {
     token: { id: Snowflake; token_hash: string }
@@ -83,7 +86,7 @@ type User = Readonlied<UserState>
 export const signInCommands: ActorKind<UserState, UserState, SignInCommands>["commands"] = {
   startSession: {
     // Only the turn knows whether a second factor is required.
-    needs: needsTokens,
+    needs: () => [...needsTokens(), ...needsPasskeys()],
     turn({ state: user, now, newId }, { session, challenge, proof }) {
       requireOpen(user, now)
       requireProof(user, proof)
@@ -93,7 +96,7 @@ export const signInCommands: ActorKind<UserState, UserState, SignInCommands>["co
       }
       const id = newId()
       const issued = issueToken(user, { id, kind: "two_factor", ...challenge }, secondsAt(now))
-      return { ...issued, reply: { session_id: null, challenge_id: id } }
+      return { ...issued, reply: { session_id: null, challenge_id: id, hasPasskeys: passkeysOf(user).length > 0 } }
     },
   },
 
@@ -211,7 +214,7 @@ export function requireProof(user: User, proof: Proof, refusal: ErrorCode = "inv
   if (proof.password_hash !== null && !sameHash(proof.password_hash, user.password_hash ?? "")) throw fail(refusal)
 }
 
-function requireOpen(user: User, nowMs: number): void {
+export function requireOpen(user: User, nowMs: number): void {
   const bar = barToSignIn(user, secondsAt(nowMs))
   if (!bar) return
   // To somebody who signs in, a lock of an operator is one like that after failed sign-ins.
@@ -249,7 +252,7 @@ export function newSession(id: Snowflake, user: Snowflake, session: NewSession, 
 }
 
 /** One more session, after older ones make space for it (SESS1): part of a turn's effects. */
-function startedSession(user: User, id: Snowflake, session: NewSession, now: number) {
+export function startedSession(user: User, id: Snowflake, session: NewSession, now: number) {
   const started = newSession(id, user.id, session, now)
   const kept = [...user.sessions.values()].toSorted(
     (a, b) => b.last_activity - a.last_activity || compareIds(b.id, a.id),

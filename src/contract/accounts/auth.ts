@@ -15,7 +15,7 @@ export const LoginReply = z
     token: z.string().nullable(),
     user: PrivateUser.nullable(),
     challenge_token: z.string().nullable(),
-    methods: z.array(z.enum(["totp", "backup_code"])).nullable(),
+    methods: z.array(z.enum(["totp", "backup_code", "passkey"])).nullable(),
     expires_in: z.int().nullable(),
   })
   .meta({ id: "LoginResponse" })

@@ -121,6 +121,13 @@ export const errors = {
 
   // Signing in through others
   password_login_disabled: { status: 403, message: "Sign in through a provider of this server", retry: false },
+  passkeys_disabled: { status: 403, message: "Passkeys are not available on this server", retry: false },
+  passkey_refused: { status: 401, message: "This passkey cannot sign in", retry: false },
+  passkey_unverified: { status: 400, message: "The passkey could not be verified", retry: false },
+  passkey_exists: { status: 409, message: "This passkey is registered already", retry: false },
+  passkey_limit: { status: 400, message: "Passkey limit", retry: false },
+  passkey_not_found: { status: 404, message: "Passkey not found", retry: false },
+  invalid_passkey_id: { status: 400, message: "Invalid passkey ID", retry: false },
   oauth_provider_unsupported: { status: 400, message: "Unsupported OAuth provider", retry: false },
   oauth_not_configured: { status: 503, message: "OAuth not configured", retry: false },
   oauth_redirect_refused: { status: 400, message: "redirect_uri is not allowed", retry: false },

@@ -194,6 +194,8 @@ export const getCapabilities = defineRoute({
         sign_in: z
           .object({
             password: z.boolean().describe("Whether a name and a password sign in, and make an account"),
+            passkeys: z.boolean().describe("Whether users can have passkeys"),
+            passkey_alone: z.boolean().describe("Whether a passkey alone signs in"),
             providers: z.array(z.object({ id: z.string(), name: z.string().describe("For a button") })),
           })
           .describe("The ways to sign in"),

@@ -12,6 +12,7 @@ import type { PublicCall } from "../server/handlers.ts"
 import { readBackupCode, stepOf } from "../../integrations/one-time-codes.ts"
 import type { Http, Policy, Uses } from "../shared/http.ts"
 import type { Hashing } from "../../integrations/password-hashing.ts"
+import type { Passkeys } from "../../integrations/passkeys.ts"
 import type { Secrets } from "../../integrations/secrets.ts"
 
 /** Where a request came from, as a session remembers it. */
@@ -29,7 +30,7 @@ export interface SignInPolicy {
 
 export type SignInNeeds = Http<"users" | "sessions"> &
   Policy<SignInPolicy> &
-  Uses<{ readonly hashing: Hashing; readonly secrets: Secrets }>
+  Uses<{ readonly hashing: Hashing; readonly secrets: Secrets; readonly passkeys: Passkeys | undefined }>
 
 export const totpSeal = (user: Snowflake) => `totp ${user}`
 export const backupSeal = (user: Snowflake) => `backup ${user}`
@@ -167,15 +168,18 @@ function createSessionStart(
     const { secret, session } = newSession(call)
     const challenge = newTokenSecret()
     const lasts = policy.two_factor_challenge_seconds
-    const { session_id, challenge_id } = await ask(userActor, user.id, {
+    const started = await ask(userActor, user.id, {
       type: "startSession",
       session,
       challenge: { token_hash: challenge.token_hash, expires_at: secondsAt(clock()) + lasts },
       proof,
     })
-    if (session_id === null) return challenged(tokenText("two_factor", challenge_id, challenge.secret), lasts)
+    if (started.session_id === null) {
+      const token = tokenText("two_factor", started.challenge_id, challenge.secret)
+      return challenged(token, lasts, started.hasPasskeys && http.integrations.passkeys !== undefined)
+    }
     await clearFailures(user, proof.password_hash !== null)
-    return signedIn(user, `${session_id}.${secret}`)
+    return signedIn(user, `${started.session_id}.${secret}`)
   }
 
   return { newSession, complete }
@@ -261,11 +265,11 @@ export const signedIn = (user: UserRow, token: string): LoginReply => ({
   expires_in: null,
 })
 
-const challenged = (challenge_token: string, expires_in: number): LoginReply => ({
+const challenged = (challenge_token: string, expires_in: number, hasPasskeys: boolean): LoginReply => ({
   status: "two_factor_required",
   token: null,
   user: null,
   challenge_token,
-  methods: ["totp", "backup_code"],
+  methods: ["totp", "backup_code", ...(hasPasskeys ? (["passkey"] as const) : [])],
   expires_in,
 })

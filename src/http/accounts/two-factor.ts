@@ -1,10 +1,8 @@
 import { userActor } from "../../actors/user.ts"
-import { readToken } from "../../cluster/one-time-tokens.ts"
 import { fail } from "../../contract/core/errors.ts"
 import { success } from "../../contract/core/fields.ts"
 import type { routes } from "../../contract/accounts/two-factor.ts"
 import { secondsAt } from "../../std/clock.ts"
-import { sameHash } from "../../domain/core/hashes.ts"
 import type { Handlers } from "../server/handlers.ts"
 import {
   isTotpCode,
@@ -14,6 +12,7 @@ import {
   stepOf,
   totpUri,
 } from "../../integrations/one-time-codes.ts"
+import { createChallengeReading } from "./challenges.ts"
 import { backupSeal, createSignIn, own, signedIn, totpSeal } from "./sign-in.ts"
 import type { Http, Policy } from "../shared/http.ts"
 import type { SignInNeeds } from "./sign-in.ts"
@@ -32,17 +31,11 @@ export function twoFactor(http: TwoFactorNeeds): Handlers<typeof routes> {
   } = http
   const seconds = () => secondsAt(clock())
   const signIn = createSignIn(http)
+  const waiting = createChallengeReading(http)
 
   return {
     async completeTwoFactor(call) {
-      const token = readToken("two_factor", call.body.challenge_token)
-      if (!token) throw fail("invalid_challenge")
-      const known = await storage.oneTimeTokens.find(token.id)
-      if (known?.kind !== "two_factor" || !sameHash(known.token_hash, token.token_hash)) throw fail("used_challenge")
-      if (known.expires_at <= seconds()) throw fail("expired_challenge")
-      const user = await storage.users.find(known.user_id)
-      if (!user) throw fail("used_challenge")
-
+      const { token, user } = await waiting(call.body.challenge_token)
       const { secret, session } = signIn.newSession(call)
       const factor = signIn.factorOf(user, call.body.code)
       const verdict = await signIn.tryCode(

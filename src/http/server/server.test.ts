@@ -30,6 +30,8 @@ import { Timings } from "../service/timings.ts"
 import { systemClock } from "../../std/system-clock.ts"
 import type { HttpServer } from "./server.ts"
 import { createHashing } from "../../integrations/password-hashing.ts"
+import { createPasskeyChallenges } from "../../cluster/passkey-challenges.ts"
+import { createPasskeys } from "../../integrations/passkeys.ts"
 import { createSecrets } from "../../integrations/secrets.ts"
 import { ordinary } from "../../../tests/kit/ordinary-session.ts"
 
@@ -181,7 +183,7 @@ const policy = {
   admin_ui_enabled: true, admin_ui_path: "/admin", admin_ui_host_restriction: true, admin_ui_allowed_hosts: ["localhost"],
   admin_ui_require_otp: true, admin_ui_max_attempts: 5, admin_ui_window_seconds: 300, admin_ui_lockout_seconds: 900,
   account_deletion_days: 30, export_interval_hours: 24, reports_to_block_file: 5, feedback_enabled: true, telemetry_enabled: true,
-  oidc_issuers: [], password_login_enabled: true, oauth_redirect_uris: [], oauth_google_issuer: "", oauth_microsoft_issuer: "", oauth_gitlab_issuer: "",
+  oidc_issuers: [], password_login_enabled: true, passkey_login_enabled: true, oauth_redirect_uris: [], oauth_google_issuer: "", oauth_microsoft_issuer: "", oauth_gitlab_issuer: "",
   oauth_github_authorize_url: "", oauth_github_token_url: "", oauth_github_api_url: "",
 } as const // prettier-ignore
 
@@ -225,6 +227,8 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
         iceServers: () => [],
         hashing: createHashing({ memoryKib: 1_024, passes: 1, maxConcurrent: 1, timeoutMs: 3_000 }),
         secrets: createSecrets("ab".repeat(32)),
+        passkeys: createPasskeys({ rpId: "chat.example", origins: ["https://chat.example"] }, "Starling"),
+        passkeyChallenges: createPasskeyChallenges(redis, keys),
         ...moderating,
         pushKeys: { publicKey: async () => "BCVxsr7N" },
         pushEndpoints: { check: async endpoint => ({ endpoint }) },

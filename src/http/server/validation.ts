@@ -20,6 +20,7 @@ import {
 
 const idErrors: Record<string, ErrorCode> = {
   session_id: "invalid_session_id",
+  passkey_id: "invalid_passkey_id",
   user_id: "invalid_user_id",
   server_id: "invalid_server_id",
   channel_id: "invalid_channel_id",

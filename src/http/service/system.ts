@@ -10,7 +10,8 @@ import { compareVersions, parseVersion } from "../../domain/service/versions.ts"
 import type { Handlers } from "../server/handlers.ts"
 import { accessBlockedPage, securityLogoutPage } from "../../web/help-pages.ts"
 import { createQrPictures } from "../../integrations/qr-codes.ts"
-import type { Http, Policy } from "../shared/http.ts"
+import type { Passkeys } from "../../integrations/passkeys.ts"
+import type { Http, Policy, Uses } from "../shared/http.ts"
 import type { getStatus } from "../../contract/service/system.ts"
 import type { ReplyOf } from "../../contract/core/registry.ts"
 import type { AccessTokens } from "../../domain/service/access-tokens.ts"
@@ -31,10 +32,13 @@ export interface ServiceFacts {
   readonly hasDocs: boolean
 }
 
-type SystemNeeds = Http & Policy<SystemPolicy> & { readonly service: ServiceFacts }
+type SystemNeeds = Http &
+  Policy<SystemPolicy> &
+  Uses<{ readonly passkeys: Passkeys | undefined }> & { readonly service: ServiceFacts }
 
 interface SystemPolicy extends OAuthPolicy, OidcPolicy {
   readonly password_login_enabled: boolean
+  readonly passkey_login_enabled: boolean
   readonly server_name: string
   readonly min_client_version: string
   readonly search_enabled: boolean
@@ -68,6 +72,7 @@ export function system(http: SystemNeeds): Handlers<typeof routes> {
   const server = known(wireVersion)
   const oldest = known(policy.min_client_version)
   const providers = signInProviders(policy)
+  const hasPasskeys = http.integrations.passkeys !== undefined
 
   return {
     getHealth: () => ({
@@ -147,7 +152,12 @@ export function system(http: SystemNeeds): Handlers<typeof routes> {
         feedback: isServed("feedback"),
         telemetry: policy.telemetry_enabled,
         oauth_providers: providers.map(({ id }) => id),
-        sign_in: { password: policy.password_login_enabled, providers },
+        sign_in: {
+          password: policy.password_login_enabled,
+          passkeys: hasPasskeys,
+          passkey_alone: hasPasskeys && policy.passkey_login_enabled,
+          providers,
+        },
       },
     }),
 

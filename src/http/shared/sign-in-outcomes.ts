@@ -12,6 +12,8 @@ const ways = {
   login: "password",
   completeTwoFactor: "second_factor",
   completeOAuth: "provider",
+  completePasskeySignIn: "passkey",
+  completePasskeyFactor: "second_factor",
   operatorLogin: "operator",
   verifyOperatorOtp: "operator",
 } as const satisfies Partial<Record<keyof typeof routes, SignInWay>>
