@@ -4,6 +4,7 @@ import { Checkbox, Form, TextField } from "../kit/forms.tsx"
 import { wordsOf } from "../kit/api.ts"
 import { t } from "../kit/text.ts"
 import { useResource } from "../kit/resource.ts"
+import { hasPasskeys, signedWithPasskey } from "./passkeys.ts"
 import { anonymous, base, signedOutBecause, signIn } from "./session.ts"
 
 type Step = "login" | "register" | "forgot" | "sent" | "verify"
@@ -77,7 +78,12 @@ function Login({
   const [password, setPassword] = useState("")
   const { data } = useResource(() => anonymous.getCapabilities(), [])
   const ways = data?.features.sign_in
-  const providers = <Providers providers={ways?.providers ?? []} />
+  const providers = (
+    <>
+      {ways?.passkey_alone && hasPasskeys && <PasskeyButton does={t("Sign in with a passkey")} onDone={onDone} />}
+      <Providers providers={ways?.providers ?? []} />
+    </>
+  )
   if (ways?.password === false)
     return (
       <>
@@ -240,7 +246,49 @@ function SecondFactor({
           takesFocus
         />
       </Form>
+      {challenge.methods?.includes("passkey") && hasPasskeys && (
+        <PasskeyButton does={t("Use a passkey")} onDone={onDone} token={challenge.challenge_token ?? ""} />
+      )}
     </>
+  )
+}
+
+/** Signs in with a passkey: alone, or with the token of a sign-in that waits for its second factor. */
+function PasskeyButton({
+  does,
+  onDone,
+  token,
+}: {
+  does: string
+  onDone: (reply: LoginResponse) => void
+  token?: string
+}) {
+  const [failure, fail] = useState<string>()
+  const use = async () => {
+    fail(undefined)
+    try {
+      if (token === undefined) {
+        const passkey = await signedWithPasskey(await anonymous.beginPasskeySignIn())
+        onDone(await anonymous.completePasskeySignIn(passkey))
+      } else {
+        const passkey = await signedWithPasskey(await anonymous.beginPasskeyFactor({ challenge_token: token }))
+        onDone(await anonymous.completePasskeyFactor({ challenge_token: token, passkey }))
+      }
+    } catch (error) {
+      fail(wordsOf(error))
+    }
+  }
+  return (
+    <div class="providers">
+      <button type="button" onClick={() => void use()}>
+        {does}
+      </button>
+      {failure && (
+        <p class="failure" role="alert">
+          {failure}
+        </p>
+      )}
+    </div>
   )
 }
 

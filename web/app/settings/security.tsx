@@ -7,6 +7,7 @@ import { Loaded } from "../../kit/states.tsx"
 import { t } from "../../kit/text.ts"
 import { say } from "../../kit/toasts.tsx"
 import { me } from "../session.ts"
+import { Passkeys } from "./passkeys.tsx"
 
 export function Security() {
   const { client } = me()
@@ -42,6 +43,7 @@ export function Security() {
         </Form>
       </section>
       <SecondFactor />
+      <Passkeys />
     </>
   )
 }
