@@ -70,6 +70,28 @@ export interface Routes {
   confirmTwoFactor: Call<TwoFactorConfirmRequest, SuccessResponse>
   /** Disable the second factor with a code of the app or a backup code. `POST /auth/2fa/disable` */
   disableTwoFactor: Call<TwoFactorDisableRequest, SuccessResponse>
+  /** Start a sign-in with a passkey alone. The authenticator chooses the account. `POST /auth/passkeys/options` */
+  beginPasskeySignIn: Call<{}, PasskeyRequestOptions>
+  /** Complete a sign-in with a passkey alone. It stands for both factors. `POST /auth/passkeys` */
+  completePasskeySignIn: Call<PasskeyAssertion, LoginResponse>
+  /** Start to answer the challenge of a sign-in with a passkey instead of a code. `POST /auth/2fa/passkey/options` */
+  beginPasskeyFactor: Call<PasskeyFactorRequest, PasskeyRequestOptions>
+  /** Complete a sign-in with a passkey as the second factor. `POST /auth/2fa/passkey` */
+  completePasskeyFactor: Call<PasskeyFactor, LoginResponse>
+  /** List the caller's passkeys, oldest first. `GET /users/@me/passkeys` */
+  listPasskeys: Call<{}, PasskeyResponse[]>
+  /** Start to add a passkey. It must be completed within five minutes, in the same session. `POST /users/@me/passkeys/options` */
+  preparePasskey: Call<PasskeyPreparation, PasskeyCreationOptions>
+  /** Add a passkey. From now on it signs the caller in, and answers for their second factor. `POST /users/@me/passkeys` */
+  addPasskey: Call<PasskeyAddition, PasskeyResponse>
+  /** Rename a passkey. `PATCH /users/@me/passkeys/:passkey_id` */
+  renamePasskey: Call<{
+    passkey_id: Snowflake
+  } & PasskeyRename, PasskeyResponse>
+  /** Remove a passkey. Sessions that it has begun stay. `DELETE /users/@me/passkeys/:passkey_id` */
+  removePasskey: Call<{
+    passkey_id: Snowflake
+  } & PasskeyRemoval, SuccessResponse>
   /** Send an email with a link to set a new password, valid for an hour. The response is the same for unknown addresses. `POST /auth/password-reset/request` */
   requestPasswordReset: Call<PasswordResetRequest, SuccessResponse>
   /** Set a new password with the token from an email. All sessions, unfinished sign-ins and other emailed links end. The address counts as verified. `POST /auth/password-reset/confirm` */
@@ -1647,6 +1669,10 @@ export interface CapabilitiesResponse {
     sign_in: {
       /** Whether a name and a password sign in, and make an account */
       password: boolean
+      /** Whether users can have passkeys */
+      passkeys: boolean
+      /** Whether a passkey alone signs in */
+      passkey_alone: boolean
       providers: {
         id: string
         /** For a button */
@@ -2036,7 +2062,7 @@ export interface LoginResponse {
   token: string | null
   user: UserResponse | null
   challenge_token: string | null
-  methods: ("totp" | "backup_code")[] | null
+  methods: ("totp" | "backup_code" | "passkey")[] | null
   expires_in: number | null
 }
 
@@ -2293,6 +2319,118 @@ export interface OwnFeaturesResponse {
 export interface OwnMemberUpdateRequest {
   /** Empty string: none */
   nickname?: string | null | undefined
+}
+
+export interface PasskeyAddition {
+  name: string
+  passkey: PasskeyAttestation
+}
+
+export interface PasskeyAssertion {
+  /** 1,023 bytes at most */
+  id: string
+  /** 1,023 bytes at most */
+  rawId: string
+  type: "public-key"
+  response: {
+    clientDataJSON: string
+    authenticatorData: string
+    signature: string
+    userHandle?: string | null | undefined
+  }
+}
+
+export interface PasskeyAttestation {
+  /** 1,023 bytes at most */
+  id: string
+  /** 1,023 bytes at most */
+  rawId: string
+  type: "public-key"
+  response: {
+    clientDataJSON: string
+    attestationObject: string
+    transports?: string[] | null | undefined
+  }
+}
+
+export interface PasskeyCreationOptions {
+  /** Valid once, for five minutes */
+  challenge: string
+  rp: {
+    id: string
+    name: string
+  }
+  user: {
+    id: string
+    name: string
+    displayName: string
+  }
+  pubKeyCredParams: {
+    type: "public-key"
+    alg: number
+  }[]
+  timeout: number
+  attestation: "none"
+  excludeCredentials: {
+    id: string
+    type: "public-key"
+    transports: string[]
+  }[]
+  authenticatorSelection: {
+    residentKey: "required"
+    requireResidentKey: true
+    userVerification: "required" | "preferred" | "discouraged"
+  }
+}
+
+export interface PasskeyFactor {
+  challenge_token: string
+  passkey: PasskeyAssertion
+}
+
+export interface PasskeyFactorRequest {
+  challenge_token: string
+}
+
+export interface PasskeyPreparation {
+  /** Required if the account has a password. Without a password, the sign-in must be at most ten minutes old */
+  password?: string | null | undefined
+  /** A code of the second factor or a backup code. Required if a second factor is set up */
+  code?: string | null | undefined
+}
+
+export interface PasskeyRemoval {
+  /** Required if the account has a password. Without a password, the sign-in must be at most ten minutes old */
+  password?: string | null | undefined
+  /** A code of the second factor or a backup code. Required if a second factor is set up */
+  code?: string | null | undefined
+}
+
+export interface PasskeyRename {
+  name: string
+}
+
+export interface PasskeyRequestOptions {
+  /** Valid once, for five minutes */
+  challenge: string
+  rpId: string
+  timeout: number
+  userVerification: "required" | "preferred" | "discouraged"
+  allowCredentials: {
+    id: string
+    type: "public-key"
+    transports: string[]
+  }[]
+}
+
+export interface PasskeyResponse {
+  id: Snowflake
+  name: string
+  /** Whether it is kept in an account of its maker, and so on several devices */
+  synced: boolean
+  /** Unix time in seconds */
+  created_at: number
+  last_used_at: number | null
 }
 
 export interface PasswordRequirements {
@@ -3134,6 +3272,15 @@ export const table: { readonly [K in keyof Routes]: string } = {
   enableTwoFactor: "POSTb /auth/2fa/enable",
   confirmTwoFactor: "POSTb /auth/2fa/confirm",
   disableTwoFactor: "POSTb /auth/2fa/disable",
+  beginPasskeySignIn: "POST /auth/passkeys/options",
+  completePasskeySignIn: "POSTb /auth/passkeys",
+  beginPasskeyFactor: "POSTb /auth/2fa/passkey/options",
+  completePasskeyFactor: "POSTb /auth/2fa/passkey",
+  listPasskeys: "GET /users/@me/passkeys",
+  preparePasskey: "POSTb /users/@me/passkeys/options",
+  addPasskey: "POSTb /users/@me/passkeys",
+  renamePasskey: "PATCHb /users/@me/passkeys/:passkey_id",
+  removePasskey: "DELETEbo /users/@me/passkeys/:passkey_id",
   requestPasswordReset: "POSTb /auth/password-reset/request",
   confirmPasswordReset: "POSTb /auth/password-reset/confirm",
   verifyEmail: "POSTb /auth/verify-email",
