@@ -9,7 +9,8 @@ const places = {
   /**
    * postgres.js 3.4.9 (porsager/postgres#1154, #1208). What is written to a connection that has just
    * closed throws where nobody can catch it, and ends the process. And bytes that waited for their
-   * turn when it closed stay, so that the next connection never sends its first message.
+   * turn when it closed stay, so that the next connection never sends its first message; what was
+   * asked between an error and its close is never answered.
    */
   "postgres/src/connection.js": [
     [
@@ -20,6 +21,7 @@ const places = {
       "    clearImmediate(nextWriteTimer)\n    socket.removeListener('data', data)\n    socket.removeListener('connect', connected)\n    idleTimer",
       "    clearImmediate(nextWriteTimer)\n    chunk = nextWriteTimer = null\n    socket.removeListener('data', data)\n    socket.removeListener('connect', connected)\n    idleTimer",
     ],
+    ["    !hadError && (query || sent.length) && error(", "    ;(query || sent.length) && error("],
   ],
 }
 
