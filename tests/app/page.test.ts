@@ -7,7 +7,9 @@ import { createRequire } from "node:module"
 import { gzipSync } from "node:zlib"
 import type { Page } from "playwright-core"
 import { browserForFile } from "../kit/browser.ts"
+import { refusal } from "../kit/conformance.ts"
 import { send } from "../kit/exchange.ts"
+import { clientAt } from "../kit/person.ts"
 import { png } from "../kit/pictures.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, testWith } from "../kit/test.ts"
@@ -403,6 +405,56 @@ test("a reader whose browser prefers German gets German, their own times, and th
   const german = asked.slice(0, before).filter(url => !asked.slice(before).includes(url) && url.endsWith(".js"))
   expect(german).toHaveLength(1)
   expect(noise.filter(line => !/401/.test(line))).toEqual([])
+})
+
+test("somebody makes a bot and sees its token once; who follows its link adds it to their server, with what they choose", async ({
+  shared,
+  skip,
+}) => {
+  const { ada, lin, server } = await shared.seed(sharedServer)
+  const { page, noise } = await signedIn(skip, shared.east, lin, "#/settings/bots")
+  const button = (on: Page, name: string) => on.getByRole("button", { name, exact: true })
+  const name = shared.newName("robot")
+  await page.getByText("You have no bots.").waitFor()
+  await page.getByLabel("Name", { exact: true }).fill(name)
+  await button(page, "Make it").click()
+  const token = page.getByLabel("Token", { exact: true })
+  const first = await token.inputValue()
+  expect(await clientAt(shared.west, first).getMe()).toMatchObject({ username: name, bot: true })
+  expect(await objections(page)).toEqual([])
+  await button(page, "I have kept it").click()
+  expect(await token.count()).toBe(0)
+
+  await button(page, "New token").click()
+  await page.getByRole("dialog").getByRole("button", { name: "Give a new one" }).click()
+  await token.waitFor()
+  expect(await refusal(clientAt(shared.west, first).getMe())).toBe("revoked_token")
+  const { id } = await clientAt(shared.east, await token.inputValue()).getMe()
+  await page.getByText("What it asks for in a server").click()
+  for (const asked of ["messages.manage", "members.ban"]) await page.getByLabel(asked, { exact: true }).check()
+  await page.getByLabel("Others may add it to their servers").check()
+  await button(page, "Save").click()
+  await page.getByText("Saved.").waitFor()
+  await page.getByRole("link", { name: "Add it to a server" }).click()
+  await page.getByText("You manage no server").waitFor()
+
+  const { page: manager, noise: managerNoise } = await signedIn(skip, shared.west, ada, `#/bots/${id}`)
+  await manager.getByText(`A bot of ${lin.username}.`).waitFor()
+  await manager.getByLabel("members.ban", { exact: true }).uncheck()
+  expect(await objections(manager)).toEqual([])
+  await button(manager, "Add it").click()
+  await manager.locator(".members li", { hasText: name }).getByText("Bot", { exact: true }).waitFor()
+  const roles = await ada.on(shared.east).listRoles({ server_id: server.id })
+  const { permissions } = roles.find(role => role.name === name)!
+  expect([permissions["messages.manage"], permissions["members.ban"]]).toEqual([true, false])
+
+  await page.evaluate(`location.hash = "#/settings/bots"`)
+  await button(page, "Delete it").click()
+  await page.getByLabel(`Type ${name} to go on`).fill(name)
+  await page.getByRole("dialog").getByRole("button", { name: "Delete it" }).click()
+  await page.getByText("You have no bots.").waitFor()
+  await until("it has left", async () => (await manager.locator(".members li", { hasText: "Bot" }).count()) === 0)
+  expect([...noise, ...managerNoise]).toEqual([])
 })
 
 /** Of who is signed in there. */

@@ -12,6 +12,7 @@ export type Where =
     }
   | { readonly view: "direct"; readonly channel: Snowflake; readonly message: Snowflake | undefined }
   | { readonly view: "settings"; readonly part: string }
+  | { readonly view: "addBot"; readonly bot: Snowflake }
   | { readonly view: "serverSettings"; readonly server: Snowflake; readonly part: string }
 
 const isId = (text: string | undefined): text is Snowflake => text !== undefined && /^\d{1,20}$/.test(text)
@@ -30,6 +31,7 @@ export function where(): Where {
   }
   if (first === "dms" && isId(second))
     return { view: "direct", channel: second, message: isId(third) ? third : undefined }
+  if (first === "bots" && isId(second)) return { view: "addBot", bot: second }
   if (first === "settings") return { view: "settings", part: second ?? "account" }
   return { view: "home" }
 }

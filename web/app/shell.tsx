@@ -25,6 +25,7 @@ import { Settings } from "./settings/settings.tsx"
 import { ServerSettings } from "./server-settings/server-settings.tsx"
 import { Icon } from "./icons.tsx"
 import { isForVoice } from "../../client/state.ts"
+import { AddBot } from "./add-bot.tsx"
 import { CallBar, VoiceChannel } from "./voice/voice-channel.tsx"
 
 /** Everything that a person sees who is signed in. */
@@ -102,6 +103,8 @@ function View({ place }: { place: Where }) {
       return <Friends />
     case "settings":
       return <Settings part={place.part} />
+    case "addBot":
+      return <AddBot key={place.bot} bot={place.bot} />
     case "serverSettings":
       return <ServerSettings server={place.server} part={place.part} />
     case "direct": {
@@ -192,6 +195,8 @@ function titleOf(place: Where): { title: string; about?: string | null } {
       return { title: state.directs.get(place.channel)?.recipient?.username ?? t("Your notes") }
     case "settings":
       return { title: t("Settings") }
+    case "addBot":
+      return { title: t("Add a bot") }
     case "serverSettings":
       return { title: state.names.get(place.server) ?? t("Server") }
     case "home":

@@ -369,6 +369,38 @@ export const texts: Readonly<Record<string, string>> = {
   "cake birthday": "kuchen geburtstag",
   warning: "warnung achtung",
 
+  // Bots
+  Bots: "Bots",
+  "Make a bot": "Bot erstellen",
+  "A bot is an account that a program of yours uses.": "Ein Bot ist ein Konto, das ein Programm von dir benutzt.",
+  "Make it": "Erstellen",
+  "Give {name} a new token?": "{name} ein neues Token geben?",
+  "The token it has ends at once, and whatever uses it is signed out.":
+    "Sein bisheriges Token endet sofort, und was es benutzt, wird abgemeldet.",
+  "Give a new one": "Neues geben",
+  "The token of {name}": "Das Token von {name}",
+  "Keep it now: it is not shown again. Who has it is the bot.":
+    "Bewahre es jetzt auf: Es wird nicht noch einmal gezeigt. Wer es hat, ist der Bot.",
+  Token: "Token",
+  "I have kept it": "Ich habe es aufbewahrt",
+  "You have no bots.": "Du hast keine Bots.",
+  "It leaves all servers, and its token ends. What it wrote stays. This cannot be undone.":
+    "Er verlässt alle Server, und sein Token endet. Was er geschrieben hat, bleibt. Das lässt sich nicht rückgängig machen.",
+  "Delete it": "Löschen",
+  "Others may add it to their servers": "Andere dürfen ihn auf ihre Server holen",
+  "What it asks for in a server": "Was er auf einem Server möchte",
+  "Add it to a server": "Auf einen Server holen",
+  "Copy the link for others": "Link für andere kopieren",
+  "New token": "Neues Token",
+  "Add a bot": "Bot hinzufügen",
+  "A bot of {name}.": "Ein Bot von {name}.",
+  "Add it": "Hinzufügen",
+  "{name} is in {server} now.": "{name} ist jetzt auf {server}.",
+  "It asks for nothing that others there may not do.": "Er möchte nicht mehr, als andere dort dürfen.",
+  "It asks to be allowed this:": "Er möchte das hier dürfen:",
+  "{permission} (you may not give this)": "{permission} (das darfst du nicht vergeben)",
+  "You manage no server to which you could add it.": "Du verwaltest keinen Server, auf den du ihn holen könntest.",
+
   // Calls
   "Your call goes on in another tab.": "Dein Anruf geht in einem anderen Tab weiter.",
   "Your call goes on elsewhere.": "Dein Anruf geht woanders weiter.",
@@ -543,5 +575,8 @@ export const refusals: Readonly<Record<string, string>> = {
     "Namen von Emojis haben 2 bis 32 Zeichen aus a bis z, 0 bis 9 und _",
   "Emoji with this name already exists": "Ein Emoji mit diesem Namen gibt es schon",
   "Emoji limit": "Mehr Emojis gehen nicht",
+  "Bot not found": "Diesen Bot gibt es nicht",
+  "Bot limit": "Mehr Bots gehen nicht",
+  "The bot is banned from this server": "Der Bot ist auf diesem Server gesperrt",
   "Client update required": "Diese Seite ist veraltet. Lade sie neu",
 }

@@ -2,6 +2,7 @@ import { linkTo } from "../../kit/router.ts"
 import { msgid, t } from "../../kit/text.ts"
 import { signOut } from "../session.ts"
 import { Account } from "./account.tsx"
+import { Bots } from "./bots.tsx"
 import { Look } from "./look.tsx"
 import { Notifications } from "./notifications.tsx"
 import { Privacy } from "./privacy.tsx"
@@ -15,6 +16,7 @@ const parts = [
   ["notifications", msgid("Notifications")],
   ["privacy", msgid("Privacy")],
   ["look", msgid("Look")],
+  ["bots", msgid("Bots")],
 ] as const
 
 /** What a person decides for themselves. */
@@ -41,6 +43,8 @@ export function Settings({ part }: { part: string }) {
         <Notifications />
       ) : part === "look" ? (
         <Look />
+      ) : part === "bots" ? (
+        <Bots />
       ) : (
         <Account />
       )}

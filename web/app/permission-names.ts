@@ -1,0 +1,31 @@
+import type { PermissionName } from "../../client/contract.ts"
+
+/** What a bot can ask for, by the names that its author writes in requests. */
+export const permissionNames = [
+  "channels.view",
+  "messages.read",
+  "messages.send",
+  "messages.attach_files",
+  "messages.add_reactions",
+  "messages.use_external_emojis",
+  "messages.mention_everyone",
+  "messages.manage",
+  "messages.bypass_slowmode",
+  "invites.create",
+  "invites.manage",
+  "members.kick",
+  "members.ban",
+  "members.manage_nicknames",
+  "members.manage_roles",
+  "bans.view",
+  "roles.manage",
+  "channels.manage",
+  "webhooks.manage",
+  "emojis.manage",
+  "server.manage",
+  "server.view_audit_log",
+  "server.automod",
+  "voice.connect",
+  "voice.speak",
+  "administrator",
+] as const satisfies readonly PermissionName[]
