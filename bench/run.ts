@@ -15,6 +15,7 @@ import { gateway } from "./gateway/run.ts"
 import { benchGuarantees } from "./guarantees.ts"
 import { history } from "./history/run.ts"
 import { main } from "./main.ts"
+import { page } from "./page/run.ts"
 import { peerServers } from "./peers/run.ts"
 import { pictures } from "./pictures/run.ts"
 import { benchReadme, showRows } from "./readme.ts"
@@ -34,6 +35,7 @@ const table: Readonly<Record<string, Entry>> = {
   deliveries: entryOf(deliveries),
   pictures: entryOf(pictures),
   files: entryOf(files),
+  page: entryOf(page),
   peers: entryOf(peerServers),
   flames: entryOf(flames),
   compare: command("two commits beside each other; --against A: that one and this checkout", benchCompare),
