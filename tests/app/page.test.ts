@@ -308,7 +308,103 @@ test("a session that is ended elsewhere leads to the sign-in, which says why; th
   expect(noise.filter(line => !/40[01]/.test(line))).toEqual([])
 })
 
-test("ten views in two themes and three widths: nothing is wider than the window, and axe objects to none, dark and wide, light and narrow", async ({
+/** What is wider than what it stands in: nothing has to be scrolled sideways but code. */
+const tooWide = `[...document.querySelectorAll("html, .app, .lists, .sidebar, .channel-list, main, .page, .scroller, .members, dialog")]
+  .filter(one => one.clientWidth > 0 && one.scrollWidth > one.clientWidth + 1)
+  .map(one => one.tagName + "." + one.className + ": " + one.scrollWidth + " in " + one.clientWidth)`
+
+test("everything is done with the keyboard alone, new messages are read aloud without a flood, and the focus comes back", async ({
+  shared,
+  skip,
+}) => {
+  const { ada, lin, server, channel } = await shared.seed(sharedServer)
+  for (const content of ["one", "two", "three"])
+    await lin.on(shared.west).createMessage({ channel_id: channel.id, content })
+  const { page, noise } = await signedIn(skip, shared.east, ada, `#/servers/${server.id}/${channel.id}`, {
+    viewport: { width: 900, height: 700 },
+  })
+  const press = async (...keys: string[]) => {
+    for (const key of keys) await page.keyboard.press(key)
+  }
+  /** What has the focus, and whether one sees it. */
+  const focus = () =>
+    page.evaluate<string>(`(() => {
+      const { activeElement: one } = document
+      const isSeen = one.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true })
+      const words = one.getAttribute("aria-label") ?? one.innerText
+      return (isSeen ? "" : "unseen ") + one.tagName.toLowerCase() + " " + (one.matches(".message") ? one.querySelector(".rich").innerText : words)
+    })()`)
+  await message(page, "three").waitFor()
+  await press("?")
+  await page.getByRole("dialog", { name: "Keys" }).waitFor()
+  expect(await page.getByRole("dialog").innerText()).toMatch(/Next message[^]*Ctrl\s+k/)
+  await press("Escape")
+  await press("r")
+  expect(await focus()).toMatch(/^textarea Message #/)
+  await page.keyboard.type("mine")
+  await press("Enter")
+  await message(page, "mine").waitFor()
+  await press("Escape")
+  expect(await focus()).toBe("article mine")
+  await press("ArrowUp", "k", "Enter")
+  expect(await focus()).toBe("button React")
+  await press("Enter", "ArrowRight", "Enter")
+  expect(await focus()).toBe("button React")
+  await message(page, "two").getByRole("button", { name: "👎: 1 reaction" }).waitFor()
+  await press("Escape")
+  expect(await focus()).toBe("article two")
+  await press("r")
+  expect(await focus()).toMatch(/^textarea Message #/)
+  await page.keyboard.type("an answer")
+  await press("Enter")
+  await page.locator(".reply-line", { hasText: "two" }).waitFor()
+  // What had the focus is gone: what is around it has it.
+  await press("Escape", "Enter", "ArrowLeft")
+  expect(await focus()).toBe("button Delete")
+  await press("Enter")
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).waitFor()
+  expect(await focus()).toBe("button Cancel")
+  await press("Tab", "Enter")
+  await until("it is deleted", async () => (await message(page, "an answer").count()) === 0)
+  await until("the dialog is closed", async () => (await page.getByRole("dialog").count()) === 0)
+  expect(await focus()).toBe("div Messages")
+  await press("ArrowUp")
+  expect(await focus()).toBe("article mine")
+  // The members are beside the messages, or behind a button; a dialog leads back to who was chosen.
+  await page.getByRole("button", { name: "Members" }).focus()
+  await press("Enter")
+  await page.locator(".members button:focus").waitFor()
+  const who = await focus()
+  await press("Enter")
+  await page.getByRole("dialog").waitFor()
+  await press("Escape")
+  expect(await focus()).toBe(who)
+  await press("Escape")
+  expect(await focus()).toBe("button Members")
+  await press("Control+k")
+  await page.keyboard.type("settings")
+  await press("Enter")
+  await page.getByRole("heading", { name: "Settings" }).waitFor()
+  await page.goBack()
+  await message(page, "mine").waitFor()
+
+  await page.evaluate(`window.spoken = []
+    new MutationObserver(() => spoken.push(document.querySelector("p.unseen[role=status]").textContent))
+      .observe(document.querySelector("p.unseen[role=status]"), { childList: true, characterData: true, subtree: true })`)
+  await Promise.all(
+    Array.from({ length: 30 }, (_, i) =>
+      lin.on(shared.west).createMessage({ channel_id: channel.id, content: `burst ${i}` }),
+    ),
+  )
+  const heard = async () => (await page.evaluate<string[]>("spoken")).filter(text => text !== "")
+  const count = (text: string) => Number(/^(\d+) new messages/.exec(text)?.[1] ?? 1)
+  await until("all are spoken of", async () => (await heard()).reduce((sum, text) => sum + count(text), 0) === 30)
+  expect((await heard()).length).toBeLessThan(15)
+  expect((await heard()).at(-1)).toMatch(/burst \d+$/)
+  expect(noise).toEqual([])
+})
+
+test("ten views in two themes, three widths and both directions: nothing is wider than its place, and axe objects to none, dark and wide, light and narrow", async ({
   shared,
   skip,
 }) => {
@@ -340,6 +436,7 @@ test("ten views in two themes and three widths: nothing is wider than the window
     const { page, noise } = await signedIn(skip, shared.east, ada, "#/", { colorScheme })
     for (const width of [320, 768, 1280]) {
       await page.setViewportSize({ width, height: 720 })
+      const isTurned = colorScheme === "dark" && width < 1280
       for (const view of views) {
         await page.evaluate(`location.hash = ${JSON.stringify(view)}`)
         await page.waitForTimeout(80)
@@ -348,8 +445,9 @@ test("ten views in two themes and three widths: nothing is wider than the window
           .first()
           .waitFor({ state: "detached" })
           .catch(() => {})
-        const wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        expect([colorScheme, width, view, wide]).toEqual([colorScheme, width, view, 0])
+        // What is narrower than this is read from right to left once.
+        await page.evaluate(`document.documentElement.dir = "${isTurned ? "rtl" : "ltr"}"`)
+        expect([colorScheme, width, view, await page.evaluate(tooWide)]).toEqual([colorScheme, width, view, []])
         if (width === (colorScheme === "dark" ? 1280 : 320))
           expect([view, width, await objections(page)]).toEqual([view, width, []])
         if (process.env["SHOTS"])

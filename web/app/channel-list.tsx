@@ -25,7 +25,9 @@ export function ChannelList({ server, current }: { server: Snowflake; current: S
   const first = channels.find(({ type }) => type !== "category")
   return (
     <div class="channel-list">
-      <h2 class="long">{known?.facts.name ?? state.names.get(server) ?? ""}</h2>
+      <h2 class="long" dir="auto">
+        {known?.facts.name ?? state.names.get(server) ?? ""}
+      </h2>
       <p class="buttons start">
         {may("invites.create") && first && (
           <button type="button" class="small" onClick={() => invite(true)}>
@@ -55,7 +57,9 @@ export function ChannelList({ server, current }: { server: Snowflake; current: S
       <Channels of={of(null)} server={server} current={current} />
       {categories.map(category => (
         <section key={category.id} aria-label={category.name}>
-          <h3 class="faint">{category.name}</h3>
+          <h3 class="faint" dir="auto">
+            {category.name}
+          </h3>
           <Channels of={of(category.id)} server={server} current={current} />
         </section>
       ))}
@@ -88,7 +92,9 @@ function Channels({
               aria-current={id === current ? "page" : undefined}
             >
               {isVoice ? <Icon name="sound" /> : <span aria-hidden="true">#</span>}
-              <span class="long">{name}</span>
+              <span class="long" dir="auto">
+                {name}
+              </span>
               {unread && unread.mentions > 0 && <span class="mark">{unread.mentions}</span>}
               {unread && <span class="unseen">{t("unread")}</span>}
             </a>

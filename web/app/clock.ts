@@ -9,8 +9,19 @@ export const clock = (seconds: number): string => clocks().format(seconds * 1_00
 export const fullTime = (seconds: number): string => both().format(seconds * 1_000)
 export const exactly = (seconds: number): string => new Date(seconds * 1_000).toISOString()
 
-/** Two times with the same text are of the same day, here. */
-export const dayOf = (seconds: number): string => days().format(seconds * 1_000)
+const dayNames = byLocale(() => new Map<number, string>())
+const maxDayNames = 5_000
+/** Two times with the same text are of the same day, here. Zones are quarters of an hour apart. */
+export function dayOf(seconds: number): string {
+  const quarter = Math.floor(seconds / 900)
+  const names = dayNames()
+  const known = names.get(quarter)
+  if (known !== undefined) return known
+  if (names.size >= maxDayNames) names.clear()
+  const name = days().format(seconds * 1_000)
+  names.set(quarter, name)
+  return name
+}
 
 export function dayName(seconds: number): string {
   const day = dayOf(seconds)

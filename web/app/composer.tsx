@@ -4,6 +4,7 @@ import type { MessageResponse, Snowflake } from "../../client/contract.ts"
 import { uploadInChunks } from "../../client/uploads.ts"
 import { wordsOf } from "../kit/api.ts"
 import { bytes } from "../kit/format.ts"
+import { useKeys } from "../kit/keys.ts"
 import { t } from "../kit/text.ts"
 import { emojis } from "./emoji.ts"
 import { EmojiPicker } from "./emoji-picker.tsx"
@@ -19,6 +20,8 @@ interface ComposerOptions {
   readonly replyTo: MessageResponse | undefined
   readonly onReplied: () => void
   readonly onEditLast: () => void
+  /** Escape, where there is nothing to cancel. */
+  readonly onLeave: () => void
   readonly onSent: () => void
 }
 
@@ -37,7 +40,16 @@ const draftKey = (channel: Snowflake) => `starling.draft.${channel}`
 const typingEveryMs = 5_000
 let lastKey = 0
 
-export function Composer({ channel, server, prompt, replyTo, onReplied, onEditLast, onSent }: ComposerOptions) {
+export function Composer({
+  channel,
+  server,
+  prompt,
+  replyTo,
+  onReplied,
+  onEditLast,
+  onLeave,
+  onSent,
+}: ComposerOptions) {
   const { text, setText, write } = useDraft(channel)
   const { files, add, drop, clear } = useFiles(channel)
   const [isPicking, pick] = useState(false)
@@ -59,16 +71,12 @@ export function Composer({ channel, server, prompt, replyTo, onReplied, onEditLa
     onSent()
   }
 
-  useEffect(() => {
-    const { current } = field
-    if (!current) return
-    current.style.height = "auto"
-    current.style.height = `${Math.min(current.scrollHeight + 2, 240)}px`
-  }, [text])
+  useHeight(field, text)
   useEffect(() => {
     if (replyTo) field.current?.focus()
   }, [replyTo])
   useDropped(add)
+  useListedKeys()
 
   return (
     <form
@@ -78,14 +86,7 @@ export function Composer({ channel, server, prompt, replyTo, onReplied, onEditLa
         submit()
       }}
     >
-      {replyTo && (
-        <p class="replying">
-          {t("Reply to {name}", { name: replyTo.author_username })}
-          <button type="button" class="quiet small" aria-label={t("Do not reply")} onClick={onReplied}>
-            ×
-          </button>
-        </p>
-      )}
+      {replyTo && <Replying to={replyTo.author_username} onReplied={onReplied} />}
       {files.length > 0 && (
         <ul class="chosen">
           {files.map(one => (
@@ -123,7 +124,10 @@ export function Composer({ channel, server, prompt, replyTo, onReplied, onEditLa
             } else if (event.key === "ArrowUp" && text === "") {
               event.preventDefault()
               onEditLast()
-            } else if (event.key === "Escape" && replyTo) onReplied()
+            } else if (event.key === "Escape") {
+              if (replyTo) onReplied()
+              else onLeave()
+            }
           }}
         />
         <button
@@ -156,6 +160,34 @@ export function Composer({ channel, server, prompt, replyTo, onReplied, onEditLa
     </form>
   )
 }
+
+const Replying = ({ to, onReplied }: { to: string; onReplied: () => void }) => (
+  <p class="replying">
+    {t("Reply to {name}", { name: to })}
+    <button type="button" class="quiet small" aria-label={t("Do not reply")} onClick={onReplied}>
+      ×
+    </button>
+  </p>
+)
+
+/** As high as what is written in it, up to a limit. */
+function useHeight(field: { readonly current: HTMLTextAreaElement | null }, text: string): void {
+  useEffect(() => {
+    const { current } = field
+    if (!current) return
+    current.style.height = "auto"
+    current.style.height = `${Math.min(current.scrollHeight + 2, 240)}px`
+  }, [text])
+}
+
+/** For the list of keys: the field takes them itself. */
+const useListedKeys = () =>
+  useKeys(t("Writing"), [
+    { key: "Enter", does: t("Send") },
+    { key: "Shift Enter", does: t("New line") },
+    { key: "↑", does: t("Edit the last message") },
+    { key: "@ # :", does: t("People, channels, emoji") },
+  ])
 
 /** What is being written: kept while the tab is open, and others are told that it goes on. */
 function useDraft(channel: Snowflake) {

@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { MessageResponse, Snowflake } from "../../client/contract.ts"
 import { useKeys } from "../kit/keys.ts"
 import { count, t } from "../kit/text.ts"
@@ -6,9 +6,11 @@ import { sayFailed } from "../kit/toasts.tsx"
 import { dayName, dayOf } from "./clock.ts"
 import { Composer } from "./composer.tsx"
 import { MessageRow, OutgoingRow } from "./message.tsx"
-import { nameIn, plainText } from "./names.ts"
+import { focusedMessage, useMessageKeys } from "./message-keys.ts"
+import { nameIn } from "./names.ts"
 import { outgoing } from "./outbox.ts"
 import { me, ownId, watch } from "./session.ts"
+import { SpokenMessages } from "./spoken.tsx"
 import { Timeline } from "./timeline.ts"
 
 interface ConversationOptions {
@@ -42,18 +44,25 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
   const { firstUnread, unread } = useUnread(channel, messages)
   const isFollowing = useScroll({ scroller, timeline, messages, channel, firstUnread })
 
-  const jump = async (id: Snowflake) => {
-    try {
-      if (!(await timeline.jump(id))) return
-      mark(id)
-      requestAnimationFrame(() => document.getElementById(`message-${id}`)?.scrollIntoView({ block: "center" }))
-      setTimeout(() => mark(now => (now === id ? undefined : now)), 3_000)
-    } catch (error) {
-      sayFailed(error)
-    }
-  }
+  // A row is rendered again when an option of it changes: these stay the same.
+  const jump = useCallback(
+    (id: Snowflake) => {
+      const show = async () => {
+        if (!(await timeline.jump(id))) return
+        mark(id)
+        requestAnimationFrame(() => document.getElementById(`message-${id}`)?.scrollIntoView({ block: "center" }))
+        setTimeout(() => mark(now => (now === id ? undefined : now)), 3_000)
+      }
+      show().catch(sayFailed)
+    },
+    [timeline],
+  )
+  const edit = useCallback((message: MessageResponse | undefined) => {
+    setEditing(message?.id)
+    if (!message) field()?.focus()
+  }, [])
   useEffect(() => {
-    if (target !== undefined) jump(target).catch(sayFailed)
+    if (target !== undefined) jump(target)
   }, [target, channel])
   useAcknowledging(channel, messages?.at(-1)?.id, () => timeline.isAtEnd && isFollowing())
 
@@ -66,8 +75,10 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
   }
   useKeys(t("Conversation"), [
     { key: "e", does: t("Go to the newest messages"), run: toEnd },
-    { key: "r", does: t("Write"), run: () => document.querySelector<HTMLElement>(".composer textarea")?.focus() },
+    { key: "r", does: t("Write, or reply to the message with the focus"), run: write },
   ])
+  const { onKeyDown, toMessages } = useMessageKeys(scroller)
+  useKeptFocus(scroller)
   const editLast = () => {
     const own = ownId()
     const last = timeline.messages()?.findLast(one => one.author_id === own && one.webhook_id === undefined)
@@ -76,35 +87,40 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
   const waiting = timeline.isAtEnd ? outgoing(channel) : []
   return (
     <section class="conversation" aria-label={prompt}>
-      <div class="scroller" ref={scroller} tabIndex={0} role="log" aria-label={t("Messages")} aria-live="off">
-        {messages === undefined ? (
-          <p class="loading">
-            {isUnavailable ? t("Nothing of this is kept here. It comes with the connection.") : t("Loading …")}
-          </p>
-        ) : (
-          <>
-            {timeline.hasOlder ? <p class="loading">{t("Loading …")}</p> : <Beginning prompt={prompt} />}
-            {rowsOf({ messages, server, editing, marked, firstUnread: unread > 0 ? firstUnread : undefined }).map(row =>
-              row.kind === "day" ? (
-                <p key={row.key} class="day">
-                  <span>{row.text}</span>
-                </p>
-              ) : row.kind === "unread" ? (
-                <p key="unread" class="unread-line" id="unread">
-                  <span>{t("New")}</span>
-                </p>
-              ) : (
-                <MessageRow key={row.message.id} {...row} onReply={setReplyTo} onEdit={startEditing} onJump={jumpTo} />
-              ),
-            )}
-            {waiting.map(one => (
-              <OutgoingRow key={one.nonce} one={one} server={server} />
-            ))}
-          </>
-        )}
+      <div
+        class="scroller"
+        ref={scroller}
+        tabIndex={0}
+        role="log"
+        aria-label={t("Messages")}
+        aria-live="off"
+        onKeyDown={onKeyDown}
+      >
+        <div class="lines">
+          {messages === undefined ? (
+            <Missing isUnavailable={isUnavailable} />
+          ) : (
+            <>
+              {timeline.hasOlder ? <p class="loading">{t("Loading …")}</p> : <Beginning prompt={prompt} />}
+              {rowsOf({ messages, server, editing, marked, firstUnread: unread > 0 ? firstUnread : undefined }).map(
+                row =>
+                  row.kind === "day" ? (
+                    <Divider key={row.key} class="day" text={row.text} />
+                  ) : row.kind === "unread" ? (
+                    <Divider key="unread" class="unread-line" id="unread" text={t("New")} />
+                  ) : (
+                    <MessageRow key={row.message.id} {...row} onReply={setReplyTo} onEdit={edit} onJump={jump} />
+                  ),
+              )}
+              {waiting.map(one => (
+                <OutgoingRow key={one.nonce} one={one} server={server} />
+              ))}
+            </>
+          )}
+        </div>
       </div>
       {!timeline.isAtEnd && (
-        <button type="button" class="to-end" onClick={toEnd}>
+        <button type="button" class="to-end" onClick={leaveOlder}>
           {t("You are looking at older messages. Go to the newest")} ↓
         </button>
       )}
@@ -119,6 +135,7 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
           replyTo={replyTo}
           onReplied={() => setReplyTo(undefined)}
           onEditLast={editLast}
+          onLeave={toMessages}
           onSent={toEnd}
         />
       ) : (
@@ -127,15 +144,32 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
     </section>
   )
 
-  // Rows are rendered again when an option changes, so these stay the same.
-  function startEditing(message: MessageResponse | undefined): void {
-    setEditing(message?.id)
-    if (!message) document.querySelector<HTMLElement>(".composer textarea")?.focus()
+  function write(): void {
+    const id = focusedMessage()
+    const message = timeline.messages()?.find(one => one.id === id)
+    if (message) setReplyTo(message)
+    else field()?.focus()
   }
-  function jumpTo(id: Snowflake): void {
-    jump(id).catch(sayFailed)
+  function leaveOlder(): void {
+    toEnd()
+    // The button that was pressed is gone.
+    scroller.current?.focus()
   }
 }
+
+const field = () => document.querySelector<HTMLElement>(".composer textarea")
+
+const Divider = ({ text, ...rest }: { text: string; class: string; id?: string }) => (
+  <p {...rest}>
+    <span>{text}</span>
+  </p>
+)
+
+const Missing = ({ isUnavailable }: { isUnavailable: boolean }) => (
+  <p class="loading">
+    {isUnavailable ? t("Nothing of this is kept here. It comes with the connection.") : t("Loading …")}
+  </p>
+)
 
 const Beginning = ({ prompt }: { prompt: string }) => (
   <p class="beginning">
@@ -237,7 +271,7 @@ function useScroll({ scroller, timeline, messages, channel, firstUnread }: Scrol
     return isFollowing.current && timeline.isAtEnd
   }
   // What is shown is still what was: the line that one reads, and where it stands.
-  const anchor = scroller.current && firstShown(scroller.current)
+  const anchor = scroller.current && !follows(scroller.current) ? firstShown(scroller.current) : undefined
   const opened = useRef<Snowflake>(undefined)
 
   useLayoutEffect(() => {
@@ -274,7 +308,7 @@ function useScroll({ scroller, timeline, messages, channel, firstUnread }: Scrol
       if (follows(current)) toBottom(current)
     })
     observer.observe(current)
-    for (const child of current.children) observer.observe(child)
+    if (current.firstElementChild) observer.observe(current.firstElementChild)
     current.addEventListener("scroll", note, { passive: true })
     return () => {
       observer.disconnect()
@@ -286,35 +320,54 @@ function useScroll({ scroller, timeline, messages, channel, firstUnread }: Scrol
 
 function firstShown(scroller: HTMLElement): { id: string; top: number } | undefined {
   const { top } = scroller.getBoundingClientRect()
-  for (const row of scroller.querySelectorAll<HTMLElement>(".message[id]")) {
-    const place = row.getBoundingClientRect()
-    if (place.bottom > top) return { id: row.id, top: place.top }
+  const rows = scroller.querySelectorAll<HTMLElement>(".message[id]")
+  let [low, high] = [0, rows.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (rows[middle]!.getBoundingClientRect().bottom > top) high = middle
+    else low = middle + 1
   }
-  return undefined
+  const row = rows[low]
+  return row && { id: row.id, top: row.getBoundingClientRect().top }
 }
 
 const isNearEnd = (element: HTMLElement) => element.scrollHeight - element.scrollTop - element.clientHeight < nearPx
 
-/** Tells the server what was read: the newest message that was in sight, once every two seconds at most. */
+/** When the message is gone that had the focus, what is around it has. */
+function useKeptFocus(scroller: { readonly current: HTMLElement | null }): void {
+  const hadFocus = scroller.current?.contains(document.activeElement) === true
+  useLayoutEffect(() => {
+    if (hadFocus && document.activeElement === document.body) scroller.current?.focus({ preventScroll: true })
+  })
+}
+
+const ackAfterMs = 1_500
+/** Tells the server what was read: the newest message that is in sight, a while after it came. */
 function useAcknowledging(channel: Snowflake, newest: Snowflake | undefined, isSeen: () => boolean): void {
-  const told = useRef<Snowflake>(undefined)
   const { unread } = watch("unread").state
+  const latest = useRef({ newest, isSeen })
+  latest.current = { newest, isSeen }
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const acknowledge = useCallback(() => {
+    timer.current = undefined
+    const { newest, isSeen } = latest.current
+    const entry = me().store.state.unread.get(channel)
+    if (newest === undefined || !entry || document.hidden || !document.hasFocus() || !isSeen()) return
+    me()
+      .client.ackMessages({ channel_id: channel, message_id: newest })
+      .catch(() => {})
+  }, [channel])
+  // Not put off by each message: where they never stop it would never be told.
   useEffect(() => {
-    const acknowledge = () => {
-      const entry = me().store.state.unread.get(channel)
-      if (newest === undefined || !entry || document.hidden || !document.hasFocus() || !isSeen()) return
-      told.current = newest
-      me()
-        .client.ackMessages({ channel_id: channel, message_id: newest })
-        .catch(() => {})
-    }
-    const timer = setTimeout(acknowledge, 1_000)
+    timer.current ??= setTimeout(acknowledge, ackAfterMs)
+  }, [newest, unread.get(channel)?.count])
+  useEffect(() => {
     addEventListener("focus", acknowledge)
     return () => {
-      clearTimeout(timer)
+      clearTimeout(timer.current)
       removeEventListener("focus", acknowledge)
     }
-  }, [channel, newest, unread.get(channel)?.count])
+  }, [acknowledge])
 }
 
 function Typing({ channel, server }: { channel: Snowflake; server: Snowflake | undefined }) {
@@ -332,26 +385,6 @@ function Typing({ channel, server }: { channel: Snowflake; server: Snowflake | u
         : names.length > 3
           ? t("Several people are typing …")
           : count(names.length, "{names} is typing …", "{names} are typing …", { names: names.join(", ") })}
-    </p>
-  )
-}
-
-/** Reads new messages aloud to who cannot see them, the last of many. */
-function SpokenMessages({
-  messages,
-  server,
-}: {
-  messages: readonly MessageResponse[] | undefined
-  server: Snowflake | undefined
-}) {
-  const last = messages?.at(-1)
-  const first = useRef<Snowflake>(undefined)
-  const known = server === undefined ? undefined : me().store.state.servers.get(server)
-  first.current ??= last?.id
-  const isNew = last && last.id !== first.current && last.author_id !== ownId()
-  return (
-    <p class="unseen" role="status" aria-live="polite">
-      {isNew && `${nameIn(known, last.author_id, last.author_username)}: ${plainText(last.content ?? "", known)}`}
     </p>
   )
 }

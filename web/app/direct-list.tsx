@@ -45,7 +45,9 @@ export function DirectList({ current }: { current: Snowflake | undefined }) {
                   width={24}
                   height={24}
                 />
-                <span class="long">{recipient?.username ?? t("somebody")}</span>
+                <span class="long" dir="auto">
+                  {recipient?.username ?? t("somebody")}
+                </span>
                 <Presence user={recipient_id} />
                 {unread && <span class="mark">{unread.count > 99 ? "99+" : unread.count}</span>}
               </a>

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks"
+import { useLayoutEffect, useRef } from "preact/hooks"
 import { t } from "../kit/text.ts"
 import { emojis } from "./emoji.ts"
 import { base, watch } from "./session.ts"
@@ -9,7 +9,8 @@ export function EmojiPicker({ onPick, onClose }: { onPick: (emoji: string) => vo
   const element = useRef<HTMLDivElement>(null)
   const place = where()
   const server = place.view === "server" ? watch(`server ${place.server}`).state.servers.get(place.server) : undefined
-  useEffect(() => {
+  // At once: the next key is about it already.
+  useLayoutEffect(() => {
     const before = document.activeElement
     element.current?.querySelector("button")?.focus()
     const leave = (event: PointerEvent) => {

@@ -91,9 +91,11 @@ function Known({ id, one }: { id: Snowflake; one: KnownRelationship }) {
   return (
     <li>
       <img class="avatar small" src={avatarOf(id, one.avatar_url)} alt="" width={32} height={32} />
-      <b class="long">{one.username ?? t("somebody")}</b>
+      <b class="long" dir="auto">
+        {one.username ?? t("somebody")}
+      </b>
       <Presence user={id} />
-      {one.message !== null && <span class="faint long">“{one.message}”</span>}
+      {one.message !== null && <bdi class="faint long">“{one.message}”</bdi>}
       <span class="buttons">
         {one.status === "friend" && button(t("Message"), write, "strong")}
         {one.status === "pending_incoming" && button(t("Accept"), () => client.acceptFriend({ user_id: id }), "strong")}

@@ -1,8 +1,9 @@
+import { memo } from "preact/compat"
 import { useState } from "preact/hooks"
 import type { Snowflake } from "../../client/contract.ts"
 import type { KnownMember, KnownServer } from "../../client/state.ts"
 import { Dialog } from "../kit/dialog.tsx"
-import { t } from "../kit/text.ts"
+import { byLocale, t } from "../kit/text.ts"
 import { attempt } from "../kit/toasts.tsx"
 import { avatarOf, colorStyleIn } from "./names.ts"
 import { goTo } from "./places.ts"
@@ -14,7 +15,7 @@ import { me, ownId, watch } from "./session.ts"
 const maxListed = 200
 
 /** Who is in the server: those of a role that stands out first, who is there before who is not. */
-export function Members({ server }: { server: Snowflake }) {
+export const Members = memo(function Members({ server }: { server: Snowflake }) {
   const { state } = watch(`server ${server}`, "presences")
   const known = state.servers.get(server)
   const [chosen, choose] = useState<Snowflake>()
@@ -39,7 +40,7 @@ export function Members({ server }: { server: Snowflake }) {
                     width={28}
                     height={28}
                   />
-                  <span class="long" style={colorStyleIn(known, id)}>
+                  <span class="long" dir="auto" style={colorStyleIn(known, id)}>
                     {member.nickname ?? member.username}
                   </span>
                   {member.bot && <span class="badge cool">{t("Bot")}</span>}
@@ -55,7 +56,9 @@ export function Members({ server }: { server: Snowflake }) {
       )}
     </aside>
   )
-}
+})
+
+const collator = byLocale(locale => new Intl.Collator(locale))
 
 function groupsOf(known: KnownServer, statusOf: (user: Snowflake) => string | undefined) {
   const hoisted = [...known.roles.values()]
@@ -68,14 +71,16 @@ function groupsOf(known: KnownServer, statusOf: (user: Snowflake) => string | un
     const isThere = status !== undefined && status !== "offline" && status !== "invisible"
     const role = hoisted.find(one => member.roles.includes(one.id))
     const title = isThere ? (role?.name ?? t("Online")) : t("Offline")
-    groups.set(title, [...(groups.get(title) ?? []), entry])
+    const group = groups.get(title)
+    if (group) group.push(entry)
+    else groups.set(title, [entry])
   }
   const order = [...hoisted.map(({ name }) => name), t("Online"), t("Offline")]
   const nameOf = ([, { nickname, username }]: [Snowflake, KnownMember]) => nickname ?? username
   return [...new Set(order)].flatMap(title => {
     const members = groups.get(title)
     return members
-      ? [{ title, members: members.toSorted((one, other) => nameOf(one).localeCompare(nameOf(other))) }]
+      ? [{ title, members: members.toSorted((one, other) => collator().compare(nameOf(one), nameOf(other))) }]
       : []
   })
 }

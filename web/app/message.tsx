@@ -32,20 +32,24 @@ export const MessageRow = memo(function MessageRow(options: MessageOptions) {
   const { message, server, isContinued, isMarked, isEditing, repliedTo, onJump } = options
   const known = server === undefined ? undefined : watch(`server ${server}`).state.servers.get(server)
   const name = nameIn(known, message.author_id, message.author_username)
+  // Of most messages nobody asks what can be done with them, and the buttons would be half of the page.
+  const [isMet, meet] = useState(false)
   return (
     <article
       id={`message-${message.id}`}
       class={`message${isContinued ? " continued" : ""}${isMarked ? " marked" : ""}`}
       aria-label={t("{name}, {time}", { name, time: clock(message.created_at) })}
       tabIndex={-1}
+      onPointerEnter={() => meet(true)}
+      onFocusIn={() => meet(true)}
     >
       {message.reply_to_id !== null && (
         <button type="button" class="reply-line" onClick={() => onJump(message.reply_to_id!)}>
           <span aria-hidden="true">↱ </span>
           {repliedTo ? (
             <>
-              <b>{nameIn(known, repliedTo.author_id, repliedTo.author_username)}</b>{" "}
-              {plainText(repliedTo.content ?? "", known)}
+              <b dir="auto">{nameIn(known, repliedTo.author_id, repliedTo.author_username)}</b>{" "}
+              <bdi>{plainText(repliedTo.content ?? "", known)}</bdi>
             </>
           ) : (
             t("an earlier message")
@@ -69,7 +73,9 @@ export const MessageRow = memo(function MessageRow(options: MessageOptions) {
       <div class="body">
         {!isContinued && (
           <header>
-            <b style={colorStyleIn(known, message.author_id)}>{name}</b>
+            <b dir="auto" style={colorStyleIn(known, message.author_id)}>
+              {name}
+            </b>
             {(message.author_bot || message.webhook_id !== undefined) && <span class="badge cool">{t("Bot")}</span>}
             <time dateTime={exactly(message.created_at)} title={fullTime(message.created_at)}>
               {clock(message.created_at)}
@@ -98,7 +104,7 @@ export const MessageRow = memo(function MessageRow(options: MessageOptions) {
         {message.poll && <PollOf poll={message.poll} results={message.poll_results} />}
         <Reactions message={message} />
       </div>
-      {!isEditing && <Actions {...options} />}
+      {isMet && !isEditing && <Actions {...options} />}
     </article>
   )
 })
@@ -288,7 +294,7 @@ function Attachment({ file }: { file: AttachmentResponse }) {
     return <video controls preload="none" src={url} aria-label={file.filename} />
   return (
     <a class="file" href={url} target="_blank" rel="noopener" download={file.filename}>
-      <b>{file.filename}</b> <small>{bytes(file.size)}</small>
+      <b dir="auto">{file.filename}</b> <small>{bytes(file.size)}</small>
     </a>
   )
 }
@@ -308,7 +314,7 @@ function Embeds({ of }: { of: readonly unknown[] }) {
       {(of as Embed[]).map(({ title, description, url, fields, footer }, i) => (
         <section key={i} class="embed">
           {title !== undefined && title !== "" && (
-            <b>
+            <b dir="auto">
               {url !== undefined && /^https?:\/\//.test(url) ? (
                 <a href={url} target="_blank" rel="noopener noreferrer nofollow">
                   {title}
@@ -320,13 +326,17 @@ function Embeds({ of }: { of: readonly unknown[] }) {
           )}
           {description !== undefined && description !== "" && <RichText text={description} server={undefined} />}
           {fields?.map(({ name, value }, at) => (
-            <p key={at}>
+            <p key={at} dir="auto">
               <b>{name}</b>
               <br />
               {value}
             </p>
           ))}
-          {footer?.text !== undefined && <small class="faint">{footer.text}</small>}
+          {footer?.text !== undefined && (
+            <small class="faint" dir="auto">
+              {footer.text}
+            </small>
+          )}
         </section>
       ))}
     </>
@@ -344,7 +354,7 @@ export function OutgoingRow({ one, server }: { one: Outgoing; server: Snowflake 
       <img class="avatar" src={avatarOf(user?.id ?? "0", user?.avatar_url)} alt="" width={40} height={40} />
       <div class="body">
         <header>
-          <b>{user?.username}</b>
+          <b dir="auto">{user?.username}</b>
           <span class="faint">
             {one.failure !== undefined ? t("not sent") : one.isWaiting ? t("waits for the connection") : t("sending …")}
           </span>

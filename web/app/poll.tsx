@@ -21,7 +21,7 @@ export function PollOf({ poll, results }: { poll: PollResponse; results: PollRes
   return (
     <form class="poll" onSubmit={event => void vote(event)}>
       <fieldset disabled={isOver}>
-        <legend>{poll.question}</legend>
+        <legend dir="auto">{poll.question}</legend>
         {poll.options.map(option => {
           const votes = counts.get(option.id) ?? voted?.options.find(({ id }) => id === option.id)?.vote_count
           return (
@@ -32,7 +32,7 @@ export function PollOf({ poll, results }: { poll: PollResponse; results: PollRes
                 checked={chosen.includes(option.id)}
                 onChange={event => toggle(option.id, event.currentTarget.checked)}
               />
-              <span>{option.text}</span>
+              <span dir="auto">{option.text}</span>
               {typeof votes === "number" && (
                 <>
                   <progress max={Math.max(1, total)} value={votes} aria-hidden="true" />

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks"
 import type { MessageResponse } from "../../client/contract.ts"
 import { wordsOf } from "../kit/api.ts"
 import { Dialog } from "../kit/dialog.tsx"
-import { t } from "../kit/text.ts"
+import { count, t } from "../kit/text.ts"
 import { clock, dayName, exactly } from "./clock.ts"
 import { serverOfChannel } from "./names.ts"
 import { goTo, type Where } from "./places.ts"
@@ -68,18 +68,23 @@ export function Search({ place, onClose }: { place: Where; onClose: () => void }
           {failure}
         </p>
       )}
-      <ul class="hits" aria-live="polite">
+      <p class="unseen" role="status">
+        {found && count(found.length, "{n} message found", "{n} messages found")}
+      </p>
+      <ul class="hits">
         {found?.map(message => (
           <li key={message.id}>
             <button type="button" class="quiet" onClick={() => open(message)}>
-              <b>{message.author_username}</b>{" "}
+              <b dir="auto">{message.author_username}</b>{" "}
               <span class="faint">
                 {placeOf(message)} ·{" "}
                 <time dateTime={exactly(message.created_at)}>
                   {dayName(message.created_at)}, {clock(message.created_at)}
                 </time>
               </span>
-              <span class="text">{(message.content ?? "").slice(0, 300)}</span>
+              <span class="text" dir="auto">
+                {(message.content ?? "").slice(0, 300)}
+              </span>
             </button>
           </li>
         ))}

@@ -47,18 +47,32 @@ export function watch(...changes: readonly Change[]): Store {
   return me().store
 }
 
+const maxRestMs = 200
 const waiting = new Set<Change>()
 let isDue = false
+let restsUntil = 0
+/** Where many events come, a third of the time is for showing them: the rest is for who types and scrolls. */
+const restShare = 2
 /** At most once a frame, however many events come. */
 function renderSoon(changes: ReadonlySet<Change>): void {
   for (const change of changes) waiting.add(change)
   if (isDue) return
   isDue = true
   if (document.hidden) setTimeout(renderNow, 250)
-  else requestAnimationFrame(renderNow)
+  else {
+    const restMs = restsUntil - performance.now()
+    if (restMs > 0) setTimeout(() => requestAnimationFrame(renderNow), restMs)
+    else requestAnimationFrame(renderNow)
+  }
 }
 function renderNow(): void {
   isDue = false
+  const beganAt = performance.now()
+  // Comes after the frame has been laid out and painted.
+  setTimeout(() => {
+    const now = performance.now()
+    restsUntil = now + Math.min(maxRestMs, restShare * (now - beganAt))
+  }, 0)
   batch(() => {
     for (const change of waiting) versionOf(change).value++
   })

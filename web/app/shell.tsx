@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import type { Snowflake } from "../../client/contract.ts"
 import { Questions } from "../kit/dialog.tsx"
 import { useKeys } from "../kit/keys.ts"
@@ -35,7 +35,7 @@ export function Shell() {
   const [isSearching, search] = useState(false)
   const [isFinding, find] = useState(false)
   const [isListing, list] = useState(false)
-  const [isMenuOpen, openMenu] = useState(false)
+  const panels = usePanels(place)
   useOpened(place)
   useEffect(() => {
     const session = me()
@@ -45,8 +45,8 @@ export function Shell() {
     onLeave(forgetAll)
     return watchActivity(session)
   }, [])
-  useTitle(place)
   useKeys(t("Everywhere"), [
+    { key: "Ctrl k", does: t("Go to a channel, a person, a server") },
     { key: "/", does: t("Search messages"), run: () => search(true) },
     { key: "?", does: t("List the keys"), run: () => list(true) },
     { key: "g h", does: t("Direct messages and friends"), run: () => go([]) },
@@ -62,12 +62,10 @@ export function Shell() {
     addEventListener("keydown", open)
     return () => removeEventListener("keydown", open)
   }, [])
-  // On a narrow window the lists cover the messages until something was chosen.
-  useEffect(() => openMenu(false), [JSON.stringify(place)])
 
   if (invite !== undefined) return <Joining code={invite} onDone={() => setInvite(undefined)} />
   return (
-    <div class={isMenuOpen ? "app menu-open" : "app"}>
+    <div class={`app ${panels.open ?? ""}`} onKeyDown={panels.onKeyDown}>
       <a class="skip" href="#content">
         {t("Skip to the messages")}
       </a>
@@ -83,8 +81,8 @@ export function Shell() {
           <OwnLine />
         </div>
       </nav>
-      <main id="content" tabIndex={-1}>
-        <Header place={place} onMenu={() => openMenu(!isMenuOpen)} onSearch={() => search(true)} />
+      <main id="content" tabIndex={-1} onClick={panels.onAside}>
+        <Header place={place} onPanel={panels.toggle} onSearch={() => search(true)} />
         <View place={place} />
       </main>
       {place.view === "server" && <Members server={place.server} />}
@@ -93,6 +91,7 @@ export function Shell() {
       {isListing && <KeyList onClose={() => list(false)} />}
       <Questions />
       <Toasts />
+      <Title place={place} />
     </div>
   )
 }
@@ -163,18 +162,78 @@ function ServerView({
   )
 }
 
-function Header({ place, onMenu, onSearch }: { place: Where; onMenu: () => void; onSearch: () => void }) {
+type Panel = "menu-open" | "members-open"
+const panelOf = { "menu-open": ".lists", "members-open": ".members" } as const
+
+/** On a narrow window the lists, and the members, cover the messages until something was chosen. */
+function usePanels(place: Where) {
+  const [open, setOpen] = useState<Panel>()
+  const before = useRef<Element | null>(null)
+  const close = () => {
+    setOpen(undefined)
+    if (before.current instanceof HTMLElement) before.current.focus()
+  }
+  useEffect(() => {
+    if (open) document.querySelector<HTMLElement>(`${panelOf[open]} :is(a, button)`)?.focus()
+  }, [open])
+  const here = JSON.stringify(place)
+  useEffect(() => {
+    if (open) document.getElementById("content")?.focus()
+    setOpen(undefined)
+  }, [here])
+  return {
+    open,
+    toggle: (panel: Panel) => {
+      before.current = document.activeElement
+      setOpen(open === panel ? undefined : panel)
+    },
+    onAside: (event: Event) => {
+      if (open && event.target instanceof Element && !event.target.closest("header.top")) close()
+    },
+    onKeyDown: (event: KeyboardEvent) => {
+      if (open && event.key === "Escape" && !document.querySelector("dialog[open]")) close()
+    },
+  }
+}
+
+interface HeaderOptions {
+  readonly place: Where
+  readonly onPanel: (panel: Panel) => void
+  readonly onSearch: () => void
+}
+
+function Header({ place, onPanel, onSearch }: HeaderOptions) {
   const { title, about } = titleOf(place)
   return (
     <header class="top">
-      <button type="button" class="quiet menu" aria-label={t("Servers and channels")} onClick={onMenu}>
+      <button
+        type="button"
+        class="quiet menu"
+        aria-label={t("Servers and channels")}
+        onClick={() => onPanel("menu-open")}
+      >
         <Icon name="menu" />
       </button>
-      <h1>{title}</h1>
-      {about && <p class="faint about">{about}</p>}
+      <h1 dir="auto">{title}</h1>
+      {about && (
+        <p class="faint about" dir="auto">
+          {about}
+        </p>
+      )}
       <button type="button" class="quiet" onClick={onSearch} aria-label={t("Search messages")}>
         <Icon name="search" /> <kbd>/</kbd>
       </button>
+      {place.view === "server" && (
+        <button
+          type="button"
+          class="quiet people"
+          aria-label={t("Members")}
+          title={t("Members")}
+          onClick={() => onPanel("members-open")}
+        >
+          <Icon name="people" />
+        </button>
+      )}
     </header>
   )
 }
@@ -204,8 +263,8 @@ function titleOf(place: Where): { title: string; about?: string | null } {
   }
 }
 
-/** The tab says where one is and how much waits. */
-function useTitle(place: Where): void {
+/** The tab says where one is and how much waits; what is around it is not rendered for each message. */
+function Title({ place }: { place: Where }) {
   const { title } = titleOf(place)
   const { unread, directs } = watch("unread", "directs").state
   // Of DMs every message is for the person.
@@ -215,6 +274,7 @@ function useTitle(place: Where): void {
     setAppBadge?.call(navigator, mentions).catch(() => {})
     document.title = `${mentions > 0 ? `(${mentions}) ` : ""}${title} · ${document.body.dataset["server"] ?? ""}`
   }, [title, mentions])
+  return null
 }
 
 /** What is looked at is read, and kept current. */

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
-import { useEffect, useId, useRef, useState } from "preact/hooks"
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { wordsOf } from "./api.ts"
 import { t } from "./text.ts"
 
@@ -11,18 +11,37 @@ interface DialogOptions {
   readonly wide?: boolean
 }
 
+/** An element and what is around it that takes the focus: what a dialog is about may be gone when it closes. */
+function focusable(element: Element | null): HTMLElement[] {
+  const found: HTMLElement[] = element instanceof HTMLElement && element !== document.body ? [element] : []
+  for (
+    let up = element?.parentElement?.closest<HTMLElement>("[tabindex]");
+    up;
+    up = up.parentElement?.closest<HTMLElement>("[tabindex]")
+  )
+    found.push(up)
+  return found
+}
+
 /** Above everything else: the rest of the page is inert, Escape closes it, and the focus returns to where it was. */
 export function Dialog({ title, onClose, children, wide = false }: DialogOptions) {
   const element = useRef<HTMLDialogElement>(null)
   const heading = useId()
-  useEffect(() => {
+  // At once: the next key is about it already.
+  useLayoutEffect(() => {
     const { current } = element
-    const before = document.activeElement
+    const before = focusable(document.activeElement)
     current?.showModal()
     const first = current?.querySelector<HTMLElement>("[data-first], input, select, textarea")
     ;(first ?? current?.querySelector<HTMLElement>("button"))?.focus()
     return () => {
-      if (before instanceof HTMLElement && before.isConnected) before.focus()
+      // Until it is closed nothing outside of it takes the focus.
+      current?.close()
+      // What shows only with the focus cannot take it back: what is around it can.
+      for (const one of before) {
+        one.focus()
+        if (document.activeElement === one) break
+      }
     }
   }, [])
   return (

@@ -63,6 +63,7 @@ export function TextField({
       control={ids => (
         <input
           autocomplete="off"
+          dir={rest.type === undefined ? "auto" : undefined}
           {...(rest as {})}
           {...ids}
           ref={input}
@@ -92,7 +93,14 @@ export function TextArea({
       label={label}
       hint={hint}
       control={ids => (
-        <textarea rows={3} {...rest} {...ids} value={value} onInput={event => onValue(event.currentTarget.value)} />
+        <textarea
+          rows={3}
+          dir="auto"
+          {...rest}
+          {...ids}
+          value={value}
+          onInput={event => onValue(event.currentTarget.value)}
+        />
       )}
     />
   )

@@ -43,7 +43,11 @@ export function byLocale<T>(make: (locale: string) => T): () => T {
 }
 
 const numbers = byLocale(locale => new Intl.NumberFormat(locale))
-const shown = (value: string | number) => (typeof value === "number" ? numbers().format(value) : value)
+/** Written from right to left. */
+const isTurned = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/
+/** A name in another direction than the sentence around it does not disturb it. */
+const shown = (value: string | number) =>
+  typeof value === "number" ? numbers().format(value) : isTurned.test(value) ? `\u2068${value}\u2069` : value
 
 const plurals = byLocale(locale => new Intl.PluralRules(locale))
 
