@@ -1,4 +1,5 @@
 import { z } from "zod"
+import { sample } from "../core/examples.ts"
 import { Seconds, Snowflake, Success } from "../core/fields.ts"
 import { refused, type LimitNotes } from "../core/limit-notes.ts"
 import { defineRoute } from "../core/registry.ts"
@@ -75,7 +76,7 @@ export const createPushSubscription = defineRoute({
     })
     .meta({ id: "PushSubscriptionRequest" }),
   example: {
-    endpoint: "https://push.example.com/v1/5f3a",
+    endpoint: sample.push,
     keys: {
       p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
       auth: "BTBZMqHH6r4Tts7J_aSIgg",

@@ -25,8 +25,9 @@ export const sample = {
   secret: "Zm9yIHJlYWRlcnMgb25seTogbm8gcmVhbCBzZWNyZXQ",
   code: "492817",
   password: "Correct-Horse-7-Battery",
-  /** An address that the server can look up. */
+  /** Addresses that the server can look up. */
   classifier: "https://classifier.example/scores",
+  push: "https://push.example.com/v1/5f3a",
   hash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 } as const
 
