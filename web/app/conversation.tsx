@@ -148,7 +148,8 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
     const id = focusedMessage()
     const message = timeline.messages()?.find(one => one.id === id)
     if (message) setReplyTo(message)
-    else field()?.focus()
+    // At once: the next key is about it already.
+    field()?.focus()
   }
   function leaveOlder(): void {
     toEnd()
