@@ -1,3 +1,4 @@
+import type { RuleDraft, TestResult } from "../kit/automod/rules.ts"
 import type { Message } from "../../src/contract/messages/messages.ts"
 
 /** The operator's routes as the page calls them. */
@@ -291,37 +292,6 @@ export interface TelemetryPoint {
   error_count: number
 }
 
-export type RuleType =
-  | "keyword"
-  | "regex"
-  | "mention_spam"
-  | "message_spam"
-  | "invite_links"
-  | "external_links"
-  | "mass_emoji"
-  | "caps_percentage"
-  | "repeated_chars"
-  | "ai_moderation"
-export type ActionType = "delete_message" | "timeout_user" | "kick_user" | "ban_user" | "alert_moderators" | "log_only"
-export interface RuleAction {
-  action_type: ActionType
-  duration_seconds?: number | null
-  reason?: string | null
-  notify_user?: boolean
-  metadata?: Record<string, unknown>
-}
-export interface RuleDraft {
-  name: string
-  rule_type: RuleType
-  config: Record<string, unknown>
-  actions: RuleAction[]
-  applied_roles?: Id[]
-  exempt_roles?: Id[]
-  exempt_channels?: Id[]
-  priority?: number
-  check_all?: boolean
-  enabled?: boolean
-}
 export interface Rule extends Required<RuleDraft> {
   id: Id
   server_id: Id
@@ -336,19 +306,6 @@ export interface AutomodConfig {
   enabled: boolean
   ai: Record<string, Record<string, unknown> | undefined>
 }
-export interface TestResult {
-  is_broken: boolean
-  matched_content: string | null
-  severity: string | null
-  points: number
-  is_refused: boolean
-  actions: RuleAction[]
-  metadata: Record<string, unknown>
-  /** Why there is no verdict. */
-  unjudged: string | null
-  scores: Record<string, number> | null
-}
-
 export interface ServerState {
   state: "running" | "maintenance" | "shutting_down" | "restarting"
   message: string | null

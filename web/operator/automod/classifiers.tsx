@@ -1,4 +1,6 @@
 import { useState } from "preact/hooks"
+import type { Setting } from "../../kit/automod/rule-types.ts"
+import { SettingsFields, type Faults } from "../../kit/automod/settings.tsx"
 import { ask } from "../../kit/dialog.tsx"
 import { Form } from "../../kit/forms.tsx"
 import { Badge } from "../../kit/states.tsx"
@@ -6,8 +8,6 @@ import { t } from "../../kit/text.ts"
 import { say } from "../../kit/toasts.tsx"
 import { call } from "../client.ts"
 import type { AutomodConfig } from "../wire.ts"
-import type { Setting } from "./rule-types.ts"
-import { SettingsFields, type Faults } from "./settings.tsx"
 
 const text = (usual: string | null): Setting => ({ kind: "text", usual })
 const number = (usual: number): Setting => ({ kind: "number", usual })

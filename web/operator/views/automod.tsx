@@ -1,17 +1,18 @@
 import { useState } from "preact/hooks"
+import { RuleEditor } from "../../kit/automod/rule-editor.tsx"
+import { kinds, titleOf } from "../../kit/automod/rule-types.ts"
+import type { RuleDraft } from "../../kit/automod/rules.ts"
 import { ask } from "../../kit/dialog.tsx"
 import { Form, TextField } from "../../kit/forms.tsx"
 import { Time } from "../../kit/time.tsx"
 import { useKeys } from "../../kit/keys.ts"
 import { useResource } from "../../kit/resource.ts"
 import { place, setQuery } from "../../kit/router.ts"
-import { Badge, Empty, Loaded } from "../../kit/states.tsx"
+import { Badge, Empty, Facts, Loaded } from "../../kit/states.tsx"
 import { Table } from "../../kit/table.tsx"
 import { count, t } from "../../kit/text.ts"
 import { attempt, say } from "../../kit/toasts.tsx"
 import { Classifiers } from "../automod/classifiers.tsx"
-import { RuleEditor } from "../automod/rule-editor.tsx"
-import { kinds, titleOf } from "../automod/rule-types.ts"
 import { call } from "../client.ts"
 import { Header } from "../header.tsx"
 import type { Rule } from "../wire.ts"
@@ -114,6 +115,13 @@ function Rules({ serverId }: { serverId: string }) {
         rules.reload()
       },
     })
+  const save = async ({ rule_type, ...draft }: RuleDraft, edited: Rule | "new") => {
+    const { name, config, actions, priority = 0, check_all = false, enabled = true } = draft
+    const body = { name, config, actions, priority, check_all, enabled }
+    if (edited === "new") await call("POST /automod/rules", { body: { ...body, server_id: serverId, rule_type } })
+    else await call("PATCH /automod/rules/:rule_id", { params: { rule_id: edited.id }, body })
+    rules.reload()
+  }
   return (
     <>
       <p class="buttons start">
@@ -137,7 +145,7 @@ function Rules({ serverId }: { serverId: string }) {
                 from: "medium",
                 cell: ({ rule_type, applied_roles: { length } }) => (
                   <>
-                    {kinds[rule_type].title}
+                    {kinds()[rule_type].title}
                     {length > 0 && <small>{count(length, "for {n} role only", "for {n} roles only")}</small>}
                   </>
                 ),
@@ -179,12 +187,29 @@ function Rules({ serverId }: { serverId: string }) {
       </Loaded>
       {editing && (
         <RuleEditor
-          serverId={serverId}
           rule={editing === "new" ? undefined : editing}
+          onSave={draft => save(draft, editing)}
+          onTest={({ rule_type, config, actions }, text) =>
+            call("POST /automod/test", { body: { rule_type, config, actions, text } })
+          }
+          reach={draft => editing !== "new" && <Reach of={draft} />}
           onClose={() => edit(undefined)}
-          onChange={rules.reload}
         />
       )}
     </>
+  )
+}
+
+/** Whom and where a rule is for: moderators of the server set it, and saving leaves it. */
+function Reach({ of: { applied_roles = [], exempt_roles = [], exempt_channels = [] } }: { of: RuleDraft }) {
+  const ids = (of: readonly string[], none: string) => (of.length === 0 ? none : <code>{of.join(", ")}</code>)
+  return (
+    <Facts
+      of={[
+        [t("Only for roles"), ids(applied_roles, t("for every member"))],
+        [t("Not for roles"), ids(exempt_roles, t("none"))],
+        [t("Not in channels"), ids(exempt_channels, t("none"))],
+      ]}
+    />
   )
 }

@@ -1,12 +1,12 @@
+import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
-import { Dialog } from "../../kit/dialog.tsx"
-import { Checkbox, Form, Select, TextArea, TextField } from "../../kit/forms.tsx"
-import { Badge, Facts } from "../../kit/states.tsx"
-import { t } from "../../kit/text.ts"
-import { say } from "../../kit/toasts.tsx"
-import { call } from "../client.ts"
-import type { ActionType, Rule, RuleAction, RuleDraft, RuleType, TestResult } from "../wire.ts"
+import { Dialog } from "../dialog.tsx"
+import { Checkbox, Form, Select, TextArea, TextField } from "../forms.tsx"
+import { Badge } from "../states.tsx"
+import { t } from "../text.ts"
+import { say } from "../toasts.tsx"
 import { actions, kindChoices, kinds, titleOf, usualConfig } from "./rule-types.ts"
+import type { ActionType, RuleAction, RuleDraft, RuleType, TestResult } from "./rules.ts"
 import { NumberField, SettingsFields, type Faults } from "./settings.tsx"
 
 const startsAs = (kind: RuleType): RuleDraft => ({
@@ -20,27 +20,27 @@ const startsAs = (kind: RuleType): RuleDraft => ({
 })
 
 interface EditorOptions {
-  readonly serverId: string
   /** Absent: it is a new one. */
-  readonly rule?: Rule | undefined
+  readonly rule?: RuleDraft | undefined
+  readonly onSave: (draft: RuleDraft) => Promise<unknown>
+  /** Says what the draft would do with a text; absent: that cannot be asked. */
+  readonly onTest?: (draft: RuleDraft, text: string) => Promise<TestResult>
+  /** Whom and where it is for. */
+  readonly reach?: (draft: RuleDraft, set: (change: Partial<RuleDraft>) => void) => ComponentChildren
   readonly onClose: () => void
-  readonly onChange: () => void
 }
 
-export function RuleEditor({ serverId, rule, onClose, onChange }: EditorOptions) {
+export function RuleEditor({ rule, onSave, onTest, reach, onClose }: EditorOptions) {
   const [draft, setDraft] = useState<RuleDraft>(rule ?? startsAs("keyword"))
   /** JSON that is written and not yet right. */
   const [faults, setFaults] = useState<Faults>(new Set())
   const set = (change: Partial<RuleDraft>) => setDraft(before => ({ ...before, ...change }))
   const setConfig = (name: string, value: unknown) =>
     setDraft(one => ({ ...one, config: { ...one.config, [name]: value } }))
+  const kind = kinds()[draft.rule_type]
   const save = async () => {
-    const { name, config, actions, priority = 0, check_all = false, enabled = true } = draft
-    const body = { name, config, actions, priority, check_all, enabled }
-    if (rule) await call("PATCH /automod/rules/:rule_id", { params: { rule_id: rule.id }, body })
-    else await call("POST /automod/rules", { body: { ...body, server_id: serverId, rule_type: draft.rule_type } })
-    say(t("The rule {name} is saved, and in force.", { name }))
-    onChange()
+    await onSave(draft)
+    say(t("The rule {name} is saved, and in force.", { name: draft.name }))
     onClose()
   }
   return (
@@ -59,7 +59,7 @@ export function RuleEditor({ serverId, rule, onClose, onChange }: EditorOptions)
             <Select
               label={t("Kind")}
               value={draft.rule_type}
-              choices={kindChoices}
+              choices={kindChoices()}
               onValue={rule_type => {
                 setFaults(new Set())
                 set({ rule_type, config: usualConfig(rule_type) })
@@ -72,18 +72,18 @@ export function RuleEditor({ serverId, rule, onClose, onChange }: EditorOptions)
             onValue={priority => set({ priority: priority ?? 0 })}
           />
         </div>
-        <p class="faint">{kinds[draft.rule_type].about}</p>
+        <p class="faint">{kind.about}</p>
         <fieldset>
           <legend>{t("Settings")}</legend>
           <SettingsFields
             key={draft.rule_type}
-            of={kinds[draft.rule_type].settings}
+            of={kind.settings}
             values={draft.config}
             onValue={setConfig}
             onFaults={setFaults}
           />
         </fieldset>
-        {rule && <Reach of={rule} />}
+        {reach?.(draft, set)}
         <Actions of={draft.actions} onValue={actions => set({ actions })} />
         <Checkbox label={t("In force")} value={draft.enabled ?? true} onValue={enabled => set({ enabled })} />
         <Checkbox
@@ -91,23 +91,9 @@ export function RuleEditor({ serverId, rule, onClose, onChange }: EditorOptions)
           value={draft.check_all ?? false}
           onValue={check_all => set({ check_all })}
         />
-        <TestBox draft={draft} />
+        {onTest && <TestBox draft={draft} onTest={onTest} />}
       </Form>
     </Dialog>
-  )
-}
-
-/** Whom and where a rule is for: moderators of the server set it, and saving leaves it. */
-function Reach({ of: { applied_roles, exempt_roles, exempt_channels } }: { of: Rule }) {
-  const ids = (of: readonly string[], none: string) => (of.length === 0 ? none : <code>{of.join(", ")}</code>)
-  return (
-    <Facts
-      of={[
-        [t("Only for roles"), ids(applied_roles, t("for every member"))],
-        [t("Not for roles"), ids(exempt_roles, t("none"))],
-        [t("Not in channels"), ids(exempt_channels, t("none"))],
-      ]}
-    />
   )
 }
 
@@ -119,7 +105,7 @@ function Actions({ of, onValue }: { of: readonly RuleAction[]; onValue: (actions
   return (
     <fieldset>
       <legend>{t("Then")}</legend>
-      {actions.map(([type, title]) => (
+      {actions().map(([type, title]) => (
         <div key={type}>
           <Checkbox
             label={title}
@@ -153,14 +139,19 @@ function Actions({ of, onValue }: { of: readonly RuleAction[]; onValue: (actions
 }
 
 /** What the rule would do, as it stands here; nothing is stored. */
-function TestBox({ draft }: { draft: RuleDraft }) {
+function TestBox({
+  draft,
+  onTest,
+}: {
+  draft: RuleDraft
+  onTest: (draft: RuleDraft, text: string) => Promise<TestResult>
+}) {
   const [text, setText] = useState("")
   const [result, setResult] = useState<TestResult>()
   const [failure, fail] = useState<string>()
   const test = async () => {
     try {
-      const { rule_type, config, actions } = draft
-      setResult(await call("POST /automod/test", { body: { rule_type, config, actions, text } }))
+      setResult(await onTest(draft, text))
       fail(undefined)
     } catch (error) {
       setResult(undefined)

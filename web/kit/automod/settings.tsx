@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks"
-import { Checkbox, Select, TextArea, TextField } from "../../kit/forms.tsx"
-import { t } from "../../kit/text.ts"
-import { wordsFor, type Setting } from "./rule-types.ts"
+import { Checkbox, Select, TextArea, TextField } from "../forms.tsx"
+import { t } from "../text.ts"
+import { choiceWords, newPattern, severities, wordsFor, type Pattern, type Setting } from "./rule-types.ts"
 
 export function NumberField({
   label,
@@ -80,12 +80,14 @@ function SettingField({ name, setting, value, onValue, onFault }: SettingOptions
         <Select
           label={label}
           value={String(value)}
-          choices={setting.of.map(one => [one, one] as const)}
+          choices={setting.of.map(one => [one, choiceWords(name, one)] as const)}
           onValue={onValue}
         />
       )
     case "list":
       return <LinesField label={label} value={value as string[]} onValue={onValue} />
+    case "patterns":
+      return <PatternsField label={label} value={value as Pattern[]} onValue={onValue} />
     case "json":
       return <JsonField label={label} value={value} onValue={onValue} onFault={onFault} />
   }
@@ -108,6 +110,65 @@ function LinesField({ label, value, onValue }: { label: string; value: string[];
         )
       }}
     />
+  )
+}
+
+/** The server says which expression it does not take. */
+function PatternsField({
+  label,
+  value,
+  onValue,
+}: {
+  label: string
+  value: readonly Pattern[]
+  onValue: (value: Pattern[]) => void
+}) {
+  const set = (i: number, change: Partial<Pattern>) =>
+    onValue(value.map((one, n) => (n === i ? { ...one, ...change } : one)))
+  return (
+    <fieldset>
+      <legend>{label}</legend>
+      {value.map((one, i) => (
+        <div key={i} class="bar">
+          <TextField
+            label={t("Expression {n}", { n: i + 1 })}
+            value={one.pattern}
+            onValue={pattern => set(i, { pattern })}
+            spellcheck={false}
+            required
+            maxLength={500}
+          />
+          <TextField label={t("Called")} value={one.name} onValue={name => set(i, { name })} maxLength={100} />
+          <Select
+            label={wordsFor("severity")}
+            value={one.severity}
+            choices={severities.map(each => [each, choiceWords("severity", each)] as const)}
+            onValue={severity => set(i, { severity })}
+          />
+          <Checkbox
+            label={wordsFor("case_sensitive")}
+            value={one.case_sensitive}
+            onValue={on => set(i, { case_sensitive: on })}
+          />
+          <Checkbox label={t("By lines")} value={one.multiline} onValue={multiline => set(i, { multiline })} />
+          {value.length > 1 && (
+            <button
+              type="button"
+              class="small"
+              aria-label={t("Take expression {n} out", { n: i + 1 })}
+              onClick={() => onValue(value.filter((_, n) => n !== i))}
+            >
+              {t("Take it out")}
+            </button>
+          )}
+        </div>
+      ))}
+      <p class="buttons start">
+        <button type="button" class="small" onClick={() => onValue([...value, newPattern])}>
+          {t("One more")}
+        </button>
+      </p>
+    </fieldset>
   )
 }
 
