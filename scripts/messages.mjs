@@ -68,7 +68,7 @@ const valuesIn = text => [...new Set(text.match(/\{\w+\}/g))].toSorted((one, oth
 function reachable(entry) {
   const found = new Set([entry])
   for (const file of found)
-    for (const [, path] of readFileSync(file, "utf8").matchAll(/(?:from |import )"(\.[^"]+\.tsx?)"/g)) {
+    for (const [, path] of readFileSync(file, "utf8").matchAll(/(?:from |import |import\()"(\.[^"]+\.tsx?)"/g)) {
       const next = join(dirname(file), path)
       if (next.startsWith("web/")) found.add(next)
     }

@@ -52,6 +52,10 @@ function refusal(words: string): string {
   return begin === undefined ? words : `${begin}${words.slice(end)}`
 }
 
+/** What the server itself says of something that failed, in its language. */
+export const saidOf = (error: unknown): string =>
+  error instanceof Error ? ("words" in error && typeof error.words === "string" ? error.words : error.message) : ""
+
 /** What to tell a person of something that failed. */
 export function wordsOf(error: unknown): string {
   if (error instanceof Refusal) return refusal(error.message)

@@ -1,24 +1,52 @@
-import type { ComponentChildren } from "preact"
-import { useEffect, useId, useRef, useState } from "preact/hooks"
-import { isAborted, wordsOf } from "./api.ts"
+import { createContext, type ComponentChildren } from "preact"
+import { useContext, useEffect, useId, useRef, useState } from "preact/hooks"
+import { isAborted, saidOf, wordsOf } from "./api.ts"
 import { t } from "./text.ts"
 
 interface Labelled {
   readonly label: string
   readonly hint?: ComponentChildren
+  /** As the form's `at` calls the field; what the server objects to in it is said beside it. */
+  readonly name?: string
 }
 
-/** A label, what is entered, and what is to be known of it. `control` gets the ids to use. */
+/** What the server objects to, and in which field of the form. */
+interface Fault {
+  readonly field: string | undefined
+  readonly words: string
+}
+const FormFault = createContext<Fault | undefined>(undefined)
+
+interface ControlProps {
+  readonly id: string
+  readonly "aria-describedby"?: string
+  readonly "aria-invalid"?: true
+}
+
+/** A label, what is entered, and what is to be known of it. `control` gets the attributes to use. */
 export function Field({
   label,
   hint,
+  name,
   control,
-}: Labelled & { control: (ids: { id: string; "aria-describedby"?: string }) => ComponentChildren }) {
+}: Labelled & { control: (attributes: ControlProps) => ComponentChildren }) {
   const id = useId()
+  const fault = useContext(FormFault)
+  const isWrong = name !== undefined && fault?.field === name
+  const described = [hint !== undefined && `${id}-hint`, isWrong && `${id}-fault`].filter(Boolean).join(" ")
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      {control({ id, ...(hint !== undefined && { "aria-describedby": `${id}-hint` }) })}
+      {control({
+        id,
+        ...(described !== "" && { "aria-describedby": described }),
+        ...(isWrong && { "aria-invalid": true }),
+      })}
+      {isWrong && (
+        <p class="failure" role="alert" id={`${id}-fault`}>
+          {fault.words}
+        </p>
+      )}
       {hint !== undefined && (
         <p class="hint" id={`${id}-hint`}>
           {hint}
@@ -29,7 +57,7 @@ export function Field({
 }
 
 interface Input {
-  readonly type?: "text" | "search" | "password" | "number" | "date" | "datetime-local"
+  readonly type?: "text" | "search" | "password" | "number" | "date" | "datetime-local" | "color"
   readonly autocomplete?: string
   readonly autocapitalize?: string
   readonly inputMode?: "text" | "numeric"
@@ -47,6 +75,7 @@ interface Input {
 export function TextField({
   label,
   hint,
+  name,
   value,
   onValue,
   takesFocus = false,
@@ -60,6 +89,7 @@ export function TextField({
     <Field
       label={label}
       hint={hint}
+      {...(name !== undefined && { name })}
       control={ids => (
         <input
           autocomplete="off"
@@ -78,6 +108,7 @@ export function TextField({
 export function TextArea({
   label,
   hint,
+  name,
   value,
   onValue,
   ...rest
@@ -92,6 +123,7 @@ export function TextArea({
     <Field
       label={label}
       hint={hint}
+      {...(name !== undefined && { name })}
       control={ids => (
         <textarea
           rows={3}
@@ -111,6 +143,7 @@ export type Choices<V extends string> = readonly (readonly [value: V, label: str
 export function Select<V extends string>({
   label,
   hint,
+  name,
   value,
   choices,
   onValue,
@@ -119,6 +152,7 @@ export function Select<V extends string>({
     <Field
       label={label}
       hint={hint}
+      {...(name !== undefined && { name })}
       control={ids => (
         <select {...ids} value={value} onChange={event => onValue(event.currentTarget.value as V)}>
           {choices.map(([value, label]) => (
@@ -136,8 +170,9 @@ export function Checkbox({
   label,
   hint,
   value,
+  isDisabled = false,
   onValue,
-}: Labelled & { value: boolean; onValue: (value: boolean) => void }) {
+}: Labelled & { value: boolean; isDisabled?: boolean; onValue: (value: boolean) => void }) {
   const id = useId()
   return (
     <div class="field check">
@@ -145,6 +180,7 @@ export function Checkbox({
         id={id}
         type="checkbox"
         checked={value}
+        disabled={isDisabled}
         aria-describedby={hint === undefined ? undefined : `${id}-hint`}
         onChange={event => onValue(event.currentTarget.checked)}
       />
@@ -158,6 +194,38 @@ export function Checkbox({
   )
 }
 
+/** One file, chosen from those of the machine. */
+export function FileField({
+  label,
+  hint,
+  name,
+  accept,
+  value,
+  onValue,
+}: Labelled & { accept: string; value: File | undefined; onValue: (file: File | undefined) => void }) {
+  const input = useRef<HTMLInputElement>(null)
+  // A form that was sent begins anew.
+  useEffect(() => {
+    if (value === undefined && input.current) input.current.value = ""
+  }, [value])
+  return (
+    <Field
+      label={label}
+      hint={hint}
+      {...(name !== undefined && { name })}
+      control={ids => (
+        <input
+          {...ids}
+          ref={input}
+          type="file"
+          accept={accept}
+          onChange={event => onValue(event.currentTarget.files?.[0])}
+        />
+      )}
+    />
+  )
+}
+
 interface FormOptions {
   readonly children: ComponentChildren
   /** What the button says. */
@@ -167,11 +235,14 @@ interface FormOptions {
   readonly isReady?: boolean
   readonly onCancel?: (() => void) | undefined
   readonly inline?: boolean
+  /** What the server says when it objects to a field, by the name of the field: it is shown there. */
+  readonly at?: Readonly<Record<string, RegExp>>
 }
 
 /** Sends what was entered, once; what the server objects to is said, and read aloud. */
-export function Form({ children, does, onSubmit, isDangerous, isReady = true, onCancel, inline = false }: FormOptions) {
-  const [failure, fail] = useState<string>()
+export function Form(options: FormOptions) {
+  const { children, does, onSubmit, isDangerous, isReady = true, onCancel, inline = false, at = {} } = options
+  const [fault, fail] = useState<Fault>()
   const [isBusy, setBusy] = useState(false)
   const submit = async (event: Event) => {
     event.preventDefault()
@@ -181,16 +252,17 @@ export function Form({ children, does, onSubmit, isDangerous, isReady = true, on
     try {
       await onSubmit()
     } catch (error) {
-      if (!isAborted(error)) fail(wordsOf(error))
+      const field = Object.keys(at).find(name => at[name]!.test(saidOf(error)))
+      if (!isAborted(error)) fail({ words: wordsOf(error), field })
     }
     setBusy(false)
   }
   return (
     <form class={inline ? "inline" : undefined} onSubmit={event => void submit(event)}>
-      {children}
-      {failure && (
+      <FormFault.Provider value={fault}>{children}</FormFault.Provider>
+      {fault && fault.field === undefined && (
         <p role="alert" class="failure">
-          {failure}
+          {fault.words}
         </p>
       )}
       <p class="buttons">

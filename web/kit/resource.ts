@@ -82,9 +82,6 @@ export interface Pages<T> {
   set(change: (items: readonly T[]) => readonly T[]): void
 }
 
-/** As many as the server gives at once. */
-const pageSize = 200
-
 /**
  * A long list, a page at a time: the next one is loaded when somebody comes near the end. Rows that
  * come and go meanwhile move the others, so each page is asked for where the list ends here, and
@@ -94,6 +91,8 @@ export function usePages<T>(
   load: (page: { limit: number; offset: number }, signal: AbortSignal, last: T | undefined) => Promise<readonly T[]>,
   keyOf: (item: T) => string,
   inputs: readonly unknown[],
+  /** As many as the server gives at once. */
+  pageSize = 200,
 ): Pages<T> {
   const [state, setState] = useState<{ items: readonly T[]; error?: unknown; isLoading: boolean; hasMore: boolean }>({
     items: [],
