@@ -555,6 +555,196 @@ test("somebody makes a bot and sees its token once; who follows its link adds it
   expect([...noise, ...managerNoise]).toEqual([])
 })
 
+test("an owner decides: a role, what a channel denies, who can do what and why; a webhook, an emoji, a rule, the audit log, and the end", async ({
+  shared,
+  skip,
+}) => {
+  const { ada, lin, server, channel } = await shared.seed(sharedServer)
+  const [owner, member] = [ada.on(shared.west), lin.on(shared.west)]
+  const server_id = server.id
+  const channel_id = channel.id
+  const { page, noise } = await signedIn(skip, shared.east, ada, `#/servers/${server_id}/settings/roles`, {
+    // What appears slowly is faint for a while, to which axe objects.
+    reducedMotion: "reduce",
+  })
+  const button = (name: string | RegExp) => page.getByRole("button", { name, exact: typeof name === "string" })
+  const part = async (...path: string[]) => {
+    await page.evaluate(`location.hash = ${JSON.stringify(`#/servers/${server_id}/settings/${path.join("/")}`)}`)
+    await page.locator("main .loading").first().waitFor({ state: "detached" })
+  }
+  /** Narrow and wide, nothing is cut off, and axe objects to nothing. */
+  const check = async () => {
+    await page.setViewportSize({ width: 320, height: 800 })
+    const wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    expect([page.url().split("#")[1], wide, await objections(page)]).toEqual([page.url().split("#")[1], 0, []])
+    if (process.env["SHOTS"]) await page.screenshot({ path: `${process.env["SHOTS"]}/settings-${++shots}.png` })
+    await page.setViewportSize({ width: 1280, height: 860 })
+    if (process.env["SHOTS"]) await page.screenshot({ path: `${process.env["SHOTS"]}/settings-${shots}-wide.png` })
+  }
+  let shots = 0
+
+  // A role, with its colour and a permission; another comes by an event, and moves by keyboard.
+  await page.getByLabel("Name of the new role").fill("Quiet")
+  await button("Make a role").click()
+  await page.getByLabel("Colour").fill("#336699")
+  await page.getByLabel("List its members apart from the others").check()
+  await page.getByLabel("Manage messages").check()
+  await button("Save").click()
+  await page.getByText("Saved.").waitFor()
+  const [quiet] = await owner.listRoles({ server_id })
+  expect(quiet).toMatchObject({ name: "Quiet", color: "#336699", hoist: true, mentionable: false })
+  expect(quiet!.permissions).toMatchObject({ "messages.manage": true, "roles.manage": false })
+  await page.getByLabel("Give it to").fill(lin.username.slice(0, -1))
+  await page.getByRole("list", { name: "Give it to" }).getByRole("button").click()
+  await button(`Take Quiet from ${lin.username}`).waitFor()
+  expect((await member.getMember({ server_id, member_id: lin.id })).roles).toContain(quiet!.id)
+  await check()
+  await part("roles")
+  const helpers = await owner.createRole({ server_id, name: "Helpers", permissions: { "roles.manage": true } })
+  await button("Move Helpers down").focus()
+  await page.keyboard.press("Enter")
+  const names = async () => (await owner.listRoles({ server_id })).map(({ name }) => name)
+  await until("it moved", async () => (await names()).join() === "Quiet,Helpers,@everyone")
+  await until(
+    "it shows so",
+    async () => (await page.locator(".order a").allInnerTexts()).join() === (await names()).join(),
+  )
+  expect(await page.evaluate("document.activeElement.ariaLabel")).toBe("Move Helpers down")
+  await check()
+
+  // What a channel denies; what it means for Lin is what the server tells Lin, and what it does.
+  await part("channels", channel_id)
+  await page.getByText("Add a role or a member").click()
+  await page.getByLabel("Role", { exact: true }).selectOption("Quiet")
+  await page.getByRole("radiogroup", { name: "Send messages" }).getByLabel("Deny").check()
+  await button("Save").last().click()
+  await page.getByText("Saved.").first().waitFor()
+  const can = page.locator("section", { has: page.getByRole("heading", { name: "What a member can do here" }) })
+  await can.getByLabel("Member", { exact: true }).fill(lin.username)
+  await can.getByRole("list").getByRole("button").click()
+  const row = (permission: string) => can.locator(`[data-permission="${permission}"]`)
+  await row("messages.send").getByText("This channel denies it to the role Quiet.").waitFor()
+  expect(await row("messages.send").innerText()).toContain("Before that: The role @everyone grants it.")
+  expect(await row("messages.read").innerText()).toMatch(/yes\s+The role @everyone grants it\./)
+  expect(await row("messages.manage").innerText()).toMatch(/yes\s+The role Quiet grants it\./)
+  expect(await row("webhooks.manage").innerText()).toMatch(/no\s+No role grants it\./)
+  const agrees = async () => {
+    const said = await member.getServerPermissions({ server_id, channel_id })
+    const shown = await can
+      .locator("[data-permission]")
+      .evaluateAll(rows => rows.map(one => [one.dataset["permission"]!, one.querySelector(".badge.good") !== null]))
+    expect(shown.length).toBeGreaterThan(15)
+    for (const [permission, isHeld] of shown)
+      expect([permission, said[permission as "messages.send"]]).toEqual([permission, isHeld])
+  }
+  await agrees()
+  await member.listMessages({ channel_id })
+  await expect(member.createMessage({ channel_id, content: "hush" })).rejects.toMatchObject({ status: 403 })
+  await check()
+  // Somebody else allows it to Lin while the page is open.
+  await owner.setOverride({ channel_id, target_id: lin.id, type: "member", allow: ["messages.send"], deny: [] })
+  await row("messages.send").getByText(`This channel allows it to ${lin.username}.`).waitFor()
+  await agrees()
+  await member.createMessage({ channel_id, content: "not hushed" })
+  await page.getByLabel("Slow mode", { exact: true }).selectOption("5 s")
+  await button("Save").first().click()
+  await until("slow mode is on", async () => (await owner.getChannel({ channel_id })).slowmode_seconds === 5)
+  await owner.editChannel({ channel_id, slowmode_seconds: 0 })
+
+  // A webhook posts to the address that is shown once.
+  await part("webhooks")
+  await page.getByLabel("Name", { exact: true }).fill("Builds")
+  await button("Make a webhook").click()
+  const address = await page.getByLabel("Address", { exact: true }).inputValue()
+  expect(await page.locator("dialog pre").innerText()).toContain(address)
+  expect(await objections(page)).toEqual([])
+  const posted = await fetch(shared.west.url + new URL(address).pathname, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ content: "Build 512 is green" }),
+  })
+  expect(posted.status).toBe(200)
+  await button("Done").click()
+  await button("Change Builds").waitFor()
+  await check()
+
+  // An emoji: what the server objects to is said at the field; then it is there, and is used.
+  await part("emoji")
+  await page.getByLabel("Picture", { exact: true }).setInputFiles({
+    name: "Gull.png",
+    mimeType: "image/png",
+    buffer: Buffer.from(await png(64, 64)),
+  })
+  expect(await page.getByLabel("Name of the emoji").inputValue()).toBe("gull")
+  await page.getByLabel("Name of the emoji").fill("no gull")
+  await button("Add the emoji").click()
+  await page.locator(".field", { hasText: "Name of the emoji" }).getByRole("alert").waitFor()
+  expect(await page.getByLabel("Name of the emoji").getAttribute("aria-invalid")).toBe("true")
+  await page.getByLabel("Name of the emoji").fill("gull")
+  await button("Add the emoji").click()
+  await page.getByRole("img", { name: ":gull:" }).waitFor()
+  await page.getByText("1 of 50 still ones").waitFor()
+  await check()
+  await page.evaluate(`location.hash = "#/servers/${server_id}/${channel_id}"`)
+  await message(page, "Build 512 is green").waitFor()
+  await button("Add an emoji").click()
+  await button(":gull:").click()
+  await page.getByRole("textbox", { name: /^Message / }).press("Enter")
+  await page.locator(".message[id] .rich").getByRole("img", { name: ":gull:" }).waitFor()
+
+  // A rule of auto-moderation refuses.
+  await part("automod")
+  await button("Make a rule").click()
+  await page.getByLabel("Name", { exact: true }).fill("No gulls")
+  await page.getByLabel("Words and phrases").fill("gulls\nterns")
+  expect(await objections(page)).toEqual([])
+  await button("Save").click()
+  await page.getByText("in force", { exact: true }).waitFor()
+  await expect(member.createMessage({ channel_id, content: "two terns" })).rejects.toMatchObject({
+    status: 400,
+    code: "MESSAGE_BLOCKED",
+  })
+  await button("Read again").click()
+  await page.locator("q", { hasText: "terns" }).waitFor()
+  await check()
+
+  // The audit log in sentences; one kind of them.
+  await part("log")
+  await page.getByText("made the webhook Builds").waitFor()
+  await page.getByLabel("What was done").selectOption("Changed the role …")
+  await page.getByText("changed the role Quiet").first().waitFor()
+  await until("others are gone", async () => (await page.getByText("made the webhook Builds").count()) === 0)
+  await check()
+
+  // Lin sees what members see, and with a role that manages roles why not more.
+  const { page: theirs } = await signedIn(skip, shared.east, lin, `#/servers/${server_id}/settings/overview`)
+  const links = theirs.getByRole("navigation", { name: "About this server" }).getByRole("link")
+  await until("their parts are there", async () => (await links.count()) > 0)
+  expect(await links.allInnerTexts()).toEqual(["Overview", "Leave or delete"])
+  await owner.takeRole({ server_id, member_id: lin.id, role_id: quiet!.id })
+  await owner.giveRole({ server_id, member_id: lin.id, role_id: helpers.id })
+  await links.filter({ hasText: "Roles" }).click()
+  await theirs.getByRole("link", { name: "Quiet" }).click()
+  await theirs.getByText("It ranks at or above Helpers, your highest role").waitFor()
+  expect(await theirs.getByLabel("Name", { exact: true }).isDisabled()).toBe(true)
+  await theirs.evaluate(`location.hash = "#/servers/${server_id}/settings/roles/${server_id}"`)
+  const ban = theirs.getByRole("checkbox", { name: "Ban", exact: true })
+  expect(await ban.isDisabled()).toBe(true)
+  expect(await theirs.locator(".check", { has: ban }).innerText()).toContain("You do not have it")
+
+  // The end of it takes its name.
+  await part("danger")
+  await button("Delete the server").click()
+  const dialog = page.getByRole("dialog")
+  expect(await dialog.getByRole("button", { name: "Delete the server" }).isDisabled()).toBe(true)
+  await dialog.getByRole("textbox").fill(server.name)
+  expect(await objections(page)).toEqual([])
+  await dialog.getByRole("button", { name: "Delete the server" }).click()
+  await theirs.getByText("You are not in this server.").waitFor()
+  await expect(owner.getServer({ server_id })).rejects.toMatchObject({ status: 404 })
+  expect(noise.filter(line => !/400/.test(line))).toEqual([])
+})
+
 /** Of who is signed in there. */
 const ownId = (page: Page): Promise<string> =>
   page.evaluate(`fetch("/api/v1/users/@me", { headers: { authorization: "Bearer " + localStorage.getItem("starling.app.token") } })

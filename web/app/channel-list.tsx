@@ -5,6 +5,7 @@ import { Dialog } from "../kit/dialog.tsx"
 import { Form, Select, TextField } from "../kit/forms.tsx"
 import { t } from "../kit/text.ts"
 import { ShareLink } from "./invite.tsx"
+import { groupsOf, isCategory } from "./channel-order.ts"
 import { linkToPlace } from "./places.ts"
 import { useMay } from "./may.ts"
 import { me, watch } from "./session.ts"
@@ -18,11 +19,8 @@ export function ChannelList({ server, current }: { server: Snowflake; current: S
   const may = useMay(server)
   const [isInviting, invite] = useState(false)
   const [isMaking, make] = useState(false)
-  const channels = [...(known?.channels.values() ?? [])].toSorted((one, other) => one.position - other.position)
-  const categories = channels.filter(({ type }) => type === "category")
-  const of = (category: Snowflake | null) =>
-    channels.filter(({ type, category_id }) => type !== "category" && category_id === category)
-  const first = channels.find(({ type }) => type !== "category")
+  const [apart = [], ...groups] = groupsOf([...(known?.channels.values() ?? [])])
+  const first = [apart, ...groups].flat().find(one => !isCategory(one))
   return (
     <div class="channel-list">
       <h2 class="long" dir="auto">
@@ -54,17 +52,19 @@ export function ChannelList({ server, current }: { server: Snowflake; current: S
           <Icon name="gear" />
         </a>
       </p>
-      <Channels of={of(null)} server={server} current={current} />
-      {categories.map(category => (
-        <section key={category.id} aria-label={category.name}>
+      <Channels of={apart} server={server} current={current} />
+      {groups.map(([category, ...of]) => (
+        <section key={category!.id} aria-label={category!.name}>
           <h3 class="faint" dir="auto">
-            {category.name}
+            {category!.name}
           </h3>
-          <Channels of={of(category.id)} server={server} current={current} />
+          <Channels of={of} server={server} current={current} />
         </section>
       ))}
       {isInviting && first && <ShareLink channel={current ?? first.id} onClose={() => invite(false)} />}
-      {isMaking && <MakeChannel server={server} categories={categories} onClose={() => make(false)} />}
+      {isMaking && (
+        <MakeChannel server={server} categories={groups.map(([category]) => category!)} onClose={() => make(false)} />
+      )}
     </div>
   )
 }
@@ -106,7 +106,7 @@ function Channels({
   )
 }
 
-function MakeChannel({
+export function MakeChannel({
   server,
   categories,
   onClose,

@@ -1,5 +1,6 @@
 import "../kit/page.css"
 import "./app.css"
+import "./server-settings/server-settings.css"
 import { render } from "preact"
 import { Questions } from "../kit/dialog.tsx"
 import "../kit/theme.ts"

@@ -23,6 +23,8 @@ export function useMay(server: Snowflake): (permission: keyof ServerPermissions)
     Object.values(permissions).map(Number).join(""),
   )
   const decides = JSON.stringify([ownId(), own?.roles, own?.timeout_until, known?.facts.owner_id, roles])
-  const { data } = useResource(() => permissionsIn(server, decides), [server, decides])
+  // Of a server that the person has left nothing is asked.
+  const isIn = state.servers.has(server)
+  const { data } = useResource(async () => (isIn ? permissionsIn(server, decides) : undefined), [server, decides, isIn])
   return permission => data?.[permission] === true
 }

@@ -9,6 +9,7 @@ import { avatarOf, colorStyleIn } from "./names.ts"
 import { goTo } from "./places.ts"
 import { Presence } from "./presence.tsx"
 import { useMay } from "./may.ts"
+import { MemberRoles, rankOfMember } from "./member-roles.tsx"
 import { me, ownId, watch } from "./session.ts"
 
 /** So many are listed; more of a large server are found by their name. */
@@ -100,6 +101,8 @@ function MemberCard({
   const may = useMay(server)
   const { client } = me()
   const isSelf = id === ownId()
+  // Nobody decides about who ranks as high as they do.
+  const isBelow = rankOfMember(known, id) < rankOfMember(known, ownId())
   const act = (work: () => Promise<unknown>, done?: string) => async () => {
     if (await attempt(work, done)) onClose()
   }
@@ -109,16 +112,7 @@ function MemberCard({
       <p>
         <img class="avatar" src={avatarOf(id, member.avatar_url)} alt="" width={64} height={64} /> @{member.username}
       </p>
-      <p class="badges">
-        {member.roles
-          .flatMap(role => known.roles.get(role) ?? [])
-          .filter(({ is_default }) => !is_default)
-          .map(({ id: role, name }) => (
-            <span key={role} class="badge">
-              {name}
-            </span>
-          ))}
-      </p>
+      <MemberRoles known={known} user={id} name={member.nickname ?? member.username} />
       {!isSelf && (
         <p class="buttons start">
           {!member.bot && (
@@ -131,7 +125,7 @@ function MemberCard({
               {t("Add as a friend")}
             </button>
           )}
-          {may("members.kick") && (
+          {may("members.kick") && isBelow && (
             <button
               type="button"
               class="danger"
@@ -140,7 +134,7 @@ function MemberCard({
               {t("Remove")}
             </button>
           )}
-          {may("members.ban") && (
+          {may("members.ban") && isBelow && (
             <button
               type="button"
               class="danger"

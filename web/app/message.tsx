@@ -7,7 +7,7 @@ import { count, t } from "../kit/text.ts"
 import { attempt, sayFailed } from "../kit/toasts.tsx"
 import { clock, exactly, fullTime } from "./clock.ts"
 import { EmojiPicker } from "./emoji-picker.tsx"
-import { avatarOf, colorStyleIn, nameIn, pathOnServer, plainText } from "./names.ts"
+import { avatarOf, colorStyleIn, initials, nameIn, pathOnServer, plainText } from "./names.ts"
 import { forget, sendAgain, type Outgoing } from "./outbox.ts"
 import { PollOf } from "./poll.tsx"
 import { RichText } from "./rich-text.tsx"
@@ -60,6 +60,11 @@ export const MessageRow = memo(function MessageRow(options: MessageOptions) {
         <time class="side" dateTime={exactly(message.created_at)} title={fullTime(message.created_at)}>
           {clock(message.created_at)}
         </time>
+      ) : message.webhook_id !== undefined && !message.author_avatar_url ? (
+        // The server has none for it.
+        <span class="avatar" aria-hidden="true">
+          {initials(name)}
+        </span>
       ) : (
         <img
           class="avatar"

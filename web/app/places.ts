@@ -13,15 +13,21 @@ export type Where =
   | { readonly view: "direct"; readonly channel: Snowflake; readonly message: Snowflake | undefined }
   | { readonly view: "settings"; readonly part: string }
   | { readonly view: "addBot"; readonly bot: Snowflake }
-  | { readonly view: "serverSettings"; readonly server: Snowflake; readonly part: string }
+  | {
+      readonly view: "serverSettings"
+      readonly server: Snowflake
+      readonly part: string
+      /** The one of the part's things that was chosen. */
+      readonly item: string | undefined
+    }
 
 const isId = (text: string | undefined): text is Snowflake => text !== undefined && /^\d{1,20}$/.test(text)
 
 /** Where the person is, from what stands behind the `#`. */
 export function where(): Where {
-  const [first, second, third, fourth] = place.value.path
+  const [first, second, third, fourth, fifth] = place.value.path
   if (first === "servers" && isId(second)) {
-    if (third === "settings") return { view: "serverSettings", server: second, part: fourth ?? "overview" }
+    if (third === "settings") return { view: "serverSettings", server: second, part: fourth ?? "overview", item: fifth }
     return {
       view: "server",
       server: second,

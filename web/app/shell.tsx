@@ -2,7 +2,9 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import type { Snowflake } from "../../client/contract.ts"
 import { Questions } from "../kit/dialog.tsx"
 import { useKeys } from "../kit/keys.ts"
+import { useResource } from "../kit/resource.ts"
 import { go } from "../kit/router.ts"
+import { Loaded } from "../kit/states.tsx"
 import { msgid, t } from "../kit/text.ts"
 import { Toasts } from "../kit/toasts.tsx"
 import { watchActivity } from "./activity.ts"
@@ -22,7 +24,6 @@ import { Rail } from "./rail.tsx"
 import { Search } from "./search.tsx"
 import { me, onLeave, watch } from "./session.ts"
 import { Settings } from "./settings/settings.tsx"
-import { ServerSettings } from "./server-settings/server-settings.tsx"
 import { Icon } from "./icons.tsx"
 import { isForVoice } from "../../client/state.ts"
 import { AddBot } from "./add-bot.tsx"
@@ -105,7 +106,7 @@ function View({ place }: { place: Where }) {
     case "addBot":
       return <AddBot key={place.bot} bot={place.bot} />
     case "serverSettings":
-      return <ServerSettings server={place.server} part={place.part} />
+      return <ServerSettings {...place} />
     case "direct": {
       const direct = watch("directs").state.directs.get(place.channel)
       const name = direct?.recipient?.username
@@ -123,6 +124,12 @@ function View({ place }: { place: Where }) {
     case "server":
       return <ServerView server={place.server} channel={place.channel} message={place.message} />
   }
+}
+
+/** Loaded when somebody opens it: most people only talk. */
+function ServerSettings({ server, part, item }: Extract<Where, { view: "serverSettings" }>) {
+  const code = useResource(() => import("./server-settings/server-settings.tsx"), [])
+  return <Loaded of={code}>{({ ServerSettings: View }) => <View server={server} part={part} item={item} />}</Loaded>
 }
 
 function ServerView({

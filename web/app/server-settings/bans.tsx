@@ -5,10 +5,12 @@ import { t } from "../../kit/text.ts"
 import { Time } from "../../kit/time.tsx"
 import { attempt } from "../../kit/toasts.tsx"
 import { me } from "../session.ts"
+import { useEvents, UserName, type PartOptions } from "./shared.tsx"
 
-export function Bans({ server }: { server: Snowflake }) {
+export function Bans({ server }: PartOptions) {
   const { client } = me()
   const bans = useResource(() => client.listBans({ server_id: server }), [server])
+  useEvents(["GUILD_BAN_ADD", "GUILD_BAN_REMOVE"], ({ server_id }) => server_id === server, bans.reload)
   const lift = (user: Snowflake) =>
     void attempt(() => client.unbanUser({ server_id: server, user_id: user }), t("The ban is lifted.")).then(
       bans.reload,
@@ -36,10 +38,4 @@ export function Bans({ server }: { server: Snowflake }) {
       </Loaded>
     </section>
   )
-}
-
-/** Of somebody who is in no list any more. */
-export function UserName({ id }: { id: Snowflake }) {
-  const { data } = useResource(() => me().client.getUser({ user_id: id }), [id])
-  return <b>{data?.username ?? id}</b>
 }

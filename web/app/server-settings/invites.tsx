@@ -1,4 +1,3 @@
-import type { Snowflake } from "../../../client/contract.ts"
 import { CopyButton } from "../../kit/forms.tsx"
 import { useResource } from "../../kit/resource.ts"
 import { Empty, Loaded } from "../../kit/states.tsx"
@@ -7,10 +6,12 @@ import { Time } from "../../kit/time.tsx"
 import { attempt } from "../../kit/toasts.tsx"
 import { linkOf } from "../invite.tsx"
 import { me } from "../session.ts"
+import { useEvents, type PartOptions } from "./shared.tsx"
 
-export function Invites({ server }: { server: Snowflake }) {
+export function Invites({ server }: PartOptions) {
   const { client } = me()
   const invites = useResource(() => client.listInvites({ server_id: server }), [server])
+  useEvents(["INVITE_CREATE", "INVITE_DELETE"], ({ server_id }) => server_id === server, invites.reload)
   const end = (code: string) =>
     void attempt(() => client.deleteInvite({ invite_code: code }), t("The invite has ended.")).then(invites.reload)
   return (

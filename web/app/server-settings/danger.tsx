@@ -1,0 +1,129 @@
+import { useState } from "preact/hooks"
+import type { Snowflake } from "../../../client/contract.ts"
+import type { KnownServer } from "../../../client/state.ts"
+import { ask } from "../../kit/dialog.tsx"
+import { Form, TextField } from "../../kit/forms.tsx"
+import { go } from "../../kit/router.ts"
+import { t } from "../../kit/text.ts"
+import { say } from "../../kit/toasts.tsx"
+import { me, ownId } from "../session.ts"
+import { MemberPicker, nameOfMember, useServer, type PartOptions } from "./shared.tsx"
+
+/** What cannot be taken back: to leave a server, to hand it over, to delete it. */
+export function Danger({ server }: PartOptions) {
+  const known = useServer(server)
+  const { client } = me()
+  if (!known) return <p class="loading">{t("Loading …")}</p>
+  const { name, owner_id } = known.facts
+  if (owner_id !== ownId())
+    return (
+      <section class="card">
+        <h2>{t("Leave the server")}</h2>
+        <button
+          type="button"
+          class="danger"
+          onClick={() =>
+            ask({
+              title: t("Leave {name}?", { name }),
+              will: <p>{t("You can come back with an invite.")}</p>,
+              does: t("Leave"),
+              isDangerous: true,
+              work: async () => {
+                await client.leaveServer({ server_id: server })
+                go([])
+              },
+            })
+          }
+        >
+          {t("Leave the server")}
+        </button>
+      </section>
+    )
+  return (
+    <>
+      <HandOver known={known} />
+      <section class="card">
+        <h2>{t("Delete the server")}</h2>
+        <p>{t("The server is gone for everybody, with all that was written in it.")}</p>
+        <button
+          type="button"
+          class="danger"
+          onClick={() =>
+            ask({
+              title: t("Delete {name}?", { name }),
+              will: <p>{t("The server is gone for everybody, with all that was written in it.")}</p>,
+              does: t("Delete the server"),
+              isDangerous: true,
+              typed: name,
+              work: async () => {
+                await client.deleteServer({ server_id: server })
+                go([])
+              },
+            })
+          }
+        >
+          {t("Delete the server")}
+        </button>
+      </section>
+    </>
+  )
+}
+
+function HandOver({ known }: { known: KnownServer }) {
+  const [user, choose] = useState<Snowflake>()
+  const [password, setPassword] = useState("")
+  const [code, setCode] = useState("")
+  const name = user === undefined ? "" : nameOfMember(known, user)
+  const handOver = async () => {
+    if (user === undefined) return
+    await me().client.transferServer({
+      server_id: known.facts.id,
+      user_id: user,
+      ...(password !== "" && { password }),
+      ...(code.trim() !== "" && { code: code.trim() }),
+    })
+    choose(undefined)
+    setPassword("")
+    setCode("")
+    say(t("{name} owns the server now.", { name }))
+  }
+  return (
+    <section class="card">
+      <h2>{t("Hand the server over")}</h2>
+      <p>{t("Another member owns it then. You stay a member, with the roles that you have.")}</p>
+      <MemberPicker
+        known={known}
+        label={t("New owner")}
+        without={id => id === known.facts.owner_id || known.members.get(id)?.bot === true}
+        onPick={choose}
+      />
+      {user !== undefined && (
+        <Form
+          does={t("Hand it over to {name}", { name })}
+          isDangerous
+          onSubmit={handOver}
+          onCancel={() => choose(undefined)}
+          at={{ password: /password|sign in/i, code: /code/i }}
+        >
+          <TextField
+            name="password"
+            label={t("Your password")}
+            hint={t("Empty if you sign in through a provider.")}
+            type="password"
+            autocomplete="current-password"
+            value={password}
+            onValue={setPassword}
+          />
+          <TextField
+            name="code"
+            label={t("Code of your second factor")}
+            hint={t("Empty if you have none.")}
+            autocomplete="one-time-code"
+            value={code}
+            onValue={setCode}
+          />
+        </Form>
+      )}
+    </section>
+  )
+}
