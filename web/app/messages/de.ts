@@ -551,8 +551,8 @@ export const texts: Readonly<Record<string, string>> = {
   "Code of your second factor": "Code deines zweiten Faktors",
   "Empty if you have none.": "Leer, wenn du keinen hast.",
   ":{name}: is there.": ":{name}: ist da.",
-  "{n} of {most} still ones, {moving} of {mostMoving} that move.":
-    "{n} von {most} unbewegten, {moving} von {mostMoving} bewegten.",
+  "{n} of {most} still ones, {moving} of {maxMoving} that move.":
+    "{n} von {most} unbewegten, {moving} von {maxMoving} bewegten.",
   "Add the emoji": "Emoji hinzufügen",
   "PNG, GIF or WebP, at most 256 KB and 1024 × 1024 pixels.":
     "PNG, GIF oder WebP, höchstens 256 KB und 1024 × 1024 Pixel.",
@@ -616,7 +616,7 @@ export const texts: Readonly<Record<string, string>> = {
   "New address of {name}": "Neue Adresse für {name}",
   "New address": "Neue Adresse",
   "The address of {name}": "Die Adresse von {name}",
-  "Keep it now: it is not shown again. Whoever has it can write as this webhook.":
+  "Keep it now: it is not shown again. Anybody who has it can write as this webhook.":
     "Bewahre sie jetzt auf: Sie wird nicht noch einmal gezeigt. Wer sie hat, kann als dieser Webhook schreiben.",
   Address: "Adresse",
   "Try it": "Ausprobieren",
@@ -738,7 +738,7 @@ export const texts: Readonly<Record<string, string>> = {
   "Words and phrases": "Wörter und Wendungen",
   "Capitals count": "Groß und klein unterscheiden",
   "Only whole words": "Nur ganze Wörter",
-  "How grave each word is": "Wie schwer jedes Wort wiegt",
+  "How serious each word is": "Wie schwer jedes Wort wiegt",
   Expressions: "Ausdrücke",
   "Most members mentioned": "Höchstens so viele Mitglieder erwähnt",
   "Most roles mentioned": "Höchstens so viele Rollen erwähnt",
@@ -769,7 +769,7 @@ export const texts: Readonly<Record<string, string>> = {
   "Leave out digits": "Ziffern auslassen",
   "Categories (none: all)": "Kategorien (keine: alle)",
   "Score from which on": "Ab diesem Wert",
-  "How grave it is": "Wie schwer es wiegt",
+  "How serious it is": "Wie schwer es wiegt",
   Low: "Leicht",
   Medium: "Mittel",
   High: "Schwer",

@@ -61,11 +61,11 @@ function Emojis({ known }: { known: KnownServer }) {
       <Loaded of={counts}>
         {({ static: still, animated, max_static, max_animated }) => (
           <p class="faint">
-            {t("{n} of {most} still ones, {moving} of {mostMoving} that move.", {
+            {t("{n} of {most} still ones, {moving} of {maxMoving} that move.", {
               n: still,
               most: max_static,
               moving: animated,
-              mostMoving: max_animated,
+              maxMoving: max_animated,
             })}
           </p>
         )}

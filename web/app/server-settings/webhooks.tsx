@@ -190,7 +190,7 @@ function Address({ of: { name, url }, onClose }: { of: WebhookResponse; onClose:
   const command = `curl -X POST -H 'Content-Type: application/json' -d '{"content": "Hello"}' '${address}'`
   return (
     <Dialog title={t("The address of {name}", { name })} onClose={onClose}>
-      <p>{t("Keep it now: it is not shown again. Whoever has it can write as this webhook.")}</p>
+      <p>{t("Keep it now: it is not shown again. Anybody who has it can write as this webhook.")}</p>
       <p class="share">
         <input readOnly value={address} aria-label={t("Address")} />
         <CopyButton text={address} />

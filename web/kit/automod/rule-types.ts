@@ -8,7 +8,7 @@ import type { ActionType, RuleType } from "./rules.ts"
  */
 export type Setting =
   | { readonly kind: "number" | "boolean" | "text" | "json"; readonly usual: unknown }
-  /** Expressions, each with what it is called and how grave it is. */
+  /** Expressions, each with what it is called and how serious it is. */
   | { readonly kind: "patterns"; readonly usual: readonly Pattern[] }
   /** One on each line. */
   | { readonly kind: "list"; readonly usual: readonly string[] }
@@ -149,7 +149,7 @@ const words = (): Readonly<Record<string, string>> => ({
   keywords: t("Words and phrases"),
   case_sensitive: t("Capitals count"),
   whole_word: t("Only whole words"),
-  severity_map: t("How grave each word is"),
+  severity_map: t("How serious each word is"),
   patterns: t("Expressions"),
   max_user_mentions: t("Most members mentioned"),
   max_role_mentions: t("Most roles mentioned"),
@@ -181,7 +181,7 @@ const words = (): Readonly<Record<string, string>> => ({
   backend: t("Classifier"),
   categories: t("Categories (none: all)"),
   score_threshold: t("Score from which on"),
-  severity: t("How grave it is"),
+  severity: t("How serious it is"),
   low: t("Low"),
   medium: t("Medium"),
   high: t("High"),
