@@ -559,7 +559,6 @@ export const texts: Readonly<Record<string, string>> = {
   "Name of the emoji": "Name des Emojis",
   "2 to 32 of a to z, 0 to 9 and _.": "2 bis 32 Zeichen aus a bis z, 0 bis 9 und _.",
   "Messages that have it show its name instead.": "Nachrichten, in denen es vorkommt, zeigen stattdessen den Namen.",
-  Rename: "Umbenennen",
   "Name of {name}": "Name von {name}",
   "The sticker is there.": "Der Sticker ist da.",
   Stickers: "Sticker",
