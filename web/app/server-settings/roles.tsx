@@ -10,7 +10,7 @@ import { attempt, say } from "../../kit/toasts.tsx"
 import { useMay } from "../may.ts"
 import { avatarOf } from "../names.ts"
 import { me } from "../session.ts"
-import { permissionGroups } from "./permission-words.ts"
+import { permissionGroups, type PermissionName } from "./permission-words.ts"
 import { MemberPicker, MoveButtons, rankOf, useSelf, useServer, type PartOptions } from "./shared.tsx"
 import { WhatMembersCan } from "./why.tsx"
 
@@ -205,29 +205,13 @@ function RoleEditor({ known, role }: { known: KnownServer; role: RoleResponse })
             value={shown.mentionable}
             onValue={mentionable => set({ mentionable })}
           />
-          {permissionGroups().map(({ title, permissions }) => (
-            <fieldset key={title}>
-              <legend>{title}</legend>
-              {permissions.map(([name, words]) => {
-                const isLacking = !may(name) && role.permissions[name] !== true
-                return (
-                  <Checkbox
-                    key={name}
-                    label={words.title}
-                    hint={
-                      <>
-                        {words.about}
-                        {isLacking && !isLocked && <b> {t("You do not have it, so you cannot grant it.")}</b>}
-                      </>
-                    }
-                    isDisabled={isLacking}
-                    value={granted[name] ?? role.permissions[name] === true}
-                    onValue={on => setGranted(before => ({ ...before, [name]: on }))}
-                  />
-                )
-              })}
-            </fieldset>
-          ))}
+          <Grants
+            role={role}
+            granted={granted}
+            may={may}
+            isLocked={isLocked}
+            onValue={(name, on) => setGranted(before => ({ ...before, [name]: on }))}
+          />
         </fieldset>
       </Form>
       {!role.is_default && !isLocked && (
@@ -239,6 +223,43 @@ function RoleEditor({ known, role }: { known: KnownServer; role: RoleResponse })
       )}
     </section>
   )
+}
+
+interface GrantsOptions {
+  readonly role: RoleResponse
+  /** What was changed here. */
+  readonly granted: Readonly<Record<string, boolean>>
+  /** What the reader may themselves. */
+  readonly may: (permission: PermissionName) => boolean
+  readonly isLocked: boolean
+  readonly onValue: (name: PermissionName, isGranted: boolean) => void
+}
+
+/** What a role grants already may stay in it, and may be taken out. */
+function Grants({ role, granted, may, isLocked, onValue }: GrantsOptions) {
+  return permissionGroups().map(({ title, permissions }) => (
+    <fieldset key={title}>
+      <legend>{title}</legend>
+      {permissions.map(([name, words]) => {
+        const isLacking = !may(name) && role.permissions[name] !== true
+        return (
+          <Checkbox
+            key={name}
+            label={words.title}
+            hint={
+              <>
+                {words.about}
+                {isLacking && !isLocked && <b> {t("You do not have it, so you cannot grant it.")}</b>}
+              </>
+            }
+            isDisabled={isLacking}
+            value={granted[name] ?? role.permissions[name] === true}
+            onValue={on => onValue(name, on)}
+          />
+        )
+      })}
+    </fieldset>
+  ))
 }
 
 /** So many of a role are listed; others are found by their name. */
