@@ -139,7 +139,7 @@ test("offline it opens with what it had and says how old that is; what was writt
   await page.locator(".dot.live").waitFor()
   await page.goto(`${place}#/settings`)
   await page.getByRole("button", { name: "Sign out" }).click()
-  await page.getByRole("button", { name: "Sign in" }).waitFor()
+  await page.getByRole("button", { name: "Sign in", exact: true }).waitFor()
   await until("nothing is kept", async () => (await kept(page)).at === 0)
   await link.close()
 
