@@ -54,7 +54,10 @@ export const pushMessage: Processor<"pushMessage"> = async (tools, job) => {
     const waitMs = await push(tools, target, noteOf(found, names, target, since))
     if (waitMs === undefined) return
     const again = { subscription_id: target.id, message: { server_id, channel_id, message_id }, since }
-    await tools.push.add(sendPushJob.at(again, { key: `push:${target.id}:${message_id}`, runAtMs: since + waitMs }))
+    // One of an hour waits for each browser: nobody fills the queue with browsers that never answer. What is not added is
+    // left out, as the job would send everybody's anew.
+    const key = `push:${target.id}:${Math.floor(since / 3_600_000)}`
+    await tools.push.add(sendPushJob.at(again, { key, runAtMs: since + waitMs })).catch(() => {})
   })
 }
 
@@ -110,7 +113,9 @@ async function messageFor(
     server_id === null ? undefined : storage.pushSubscriptions.namesOf(channel_id),
   ])
   const message = found.get(message_id)
-  return message && read.length === 0 ? noteOf(message, names, target, since) : undefined
+  // Hours later they may not view the channel any more: what was written stays here.
+  const hides_content = target.hides_content || server_id !== null
+  return message && read.length === 0 ? noteOf(message, names, { ...target, hides_content }, since) : undefined
 }
 
 const noteOf = (
@@ -133,7 +138,8 @@ async function push(tools: JobTools, target: PushTarget, note: PushNote): Promis
   if (outcome.kind === "refused") tools.push.noteRefusal(target.endpoint, outcome.why)
   if (outcome.kind === "gone") {
     const forgotten = tools.ask(userActor, target.user_id, { type: "unsubscribePush", subscription_id: target.id })
-    await unlessGone("push_subscription_not_found", unlessGone("user_not_found", forgotten))
+    // Where it cannot be forgotten now, the next push finds it gone again.
+    await unlessGone("push_subscription_not_found", unlessGone("user_not_found", forgotten)).catch(() => {})
   }
   return undefined
 }

@@ -45,7 +45,10 @@ async function scene(shared: SharedCluster) {
   const says = async (content: string) => (await lin.on(shared.west).createMessage({ channel_id, content })).id
   const message_id = await says("Lin's")
   const bulk = [await says("Lin's, too"), await says("Lin's as well")]
+  const bot = await owner.createBot({ username: shared.newName("helper"), permissions: ["messages.manage"] })
+  await owner.editBot({ bot_id: bot.id, public: true })
   return {
+    bot,
     ada,
     lin,
     mo: mo!,
@@ -76,11 +79,13 @@ interface Change {
   readonly by?: (scene: Scene) => Person
   /** Keeps the id of what was made under this name. */
   readonly makes?: string
+  /** One, unless told. */
+  readonly entries?: number
   /** Plain members may do it, too. */
   readonly isForMembers?: true
 }
 
-const person = (of: (scene: Scene) => Person) => (scene: Scene) => {
+const person = (of: (scene: Scene) => Pick<Person, "id" | "username">) => (scene: Scene) => {
   const { id, username } = of(scene)
   return { type: "member", id, name: username } as const
 }
@@ -327,6 +332,12 @@ const changes: { readonly [N in Name]?: Change } = {
     action: "MESSAGE_DELETE",
     target: about("message", ({ message_id }) => message_id, null),
   },
+  addBot: {
+    does: (rest, { server_id, bot }, options) => rest.addBot({ server_id, bot_id: bot.id, permissions: [] }, options),
+    action: "BOT_ADD",
+    entries: 2, // its role is made, too
+    target: person(({ bot }) => bot),
+  },
   transferServer: {
     does: (rest, { server_id, ada, lin }, options) =>
       rest.transferServer({ server_id, user_id: lin.id, password: ada.password }, options),
@@ -374,7 +385,7 @@ test("every change leaves one entry that says who did what to whom and why; what
     return row!.n
   }
   for (const [name, change] of Object.entries(changes)) {
-    const { does, action, target, by = () => mo, makes, isForMembers } = change
+    const { does, action, target, by = () => mo, makes, isForMembers, entries = 1 } = change
     const before = await count()
     const status = async (doer: Person) => {
       const failed: unknown = await does(doer.on(shared.west), all, because).then(
@@ -390,7 +401,7 @@ test("every change leaves one entry that says who did what to whom and why; what
     const doer = by(all)
     const reply = await does(doer.on(shared.east), all, because)
     if (makes !== undefined) all.made.set(makes, idOf(reply))
-    expect([name, await count()]).toEqual([name, before + 1])
+    expect([name, await count()]).toEqual([name, before + entries])
     const [entry] = await reader.listAuditLog({ server_id, limit: "1" })
     const { type, id, name: title } = target(all)
     expect([name, entry]).toEqual([

@@ -13,7 +13,7 @@ import { describe, expect, test } from "vitest"
 const project = join(import.meta.dirname, "../..")
 const fixtures = join(import.meta.dirname, "../fixtures/gates")
 const rules = ["oxlint.config.mjs", ".oxfmtrc.json", "knip.json", "tsconfig.json", "web/tsconfig.json"]
-const gateScripts = ["check", "layers", "style-rules", "knip-count", "metrics-written", "words"].map(
+const gateScripts = ["check", "layers", "style-rules", "knip-count", "metrics-written", "words", "messages"].map(
   name => `scripts/${name}.mjs`,
 )
 

@@ -577,6 +577,8 @@ const applyWrite = {
   insertPasskey() {},
   updatePasskey() {},
   deletePasskey() {},
+  putPushSubscription() {},
+  deletePushSubscription() {},
   putUserNotes() {},
   forgetLastLogin({ users }, rows: RowsOf<typeof forgetLastLogin>) {
     for (const { user_id } of rows) users.update(user_id, { last_login: null })

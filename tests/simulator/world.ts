@@ -439,7 +439,7 @@ class World {
           badges: [],
           tier: "free",
           ...ordinary,
-          token_hash: "",
+          token_hash: token,
           expires_at: 2 ** 40,
           last_activity: 0,
         }

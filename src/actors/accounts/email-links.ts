@@ -5,6 +5,7 @@ import { openToken, type OneTimeToken } from "../../domain/accounts/one-time-tok
 import type { UserState } from "../../domain/accounts/user-state.ts"
 import type { RequestedMail } from "../../storage/accounts/mails.ts"
 import { isWayBack } from "./email-restoration.ts"
+import { needsPasskeys, withoutPasskeysSince } from "./passkey-facts.ts"
 import { issueToken, needsTokens, tokensOf, voidTokens } from "./one-time-tokens.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
@@ -87,20 +88,23 @@ export const emailLinkCommands: ActorKind<UserState, UserState, EmailLinkCommand
   },
 
   resetPassword: {
-    needs: needsTokens,
+    needs: () => [...needsTokens(), ...needsPasskeys()],
     turn({ state: user, now }, { token, password_hash }) {
       const { email } = requireEmailLink(user, token, "password_reset", now)
       const used = voidTokens(user, token => !isWayBack(token))
       const shown = email === null ? { email_verified: true } : confirmed
       const reset = becoming(user, { ...shown, password_hash })
       const ended = endedSessions(user, [...user.sessions.keys()])
+      // Whoever made the account with an address that is not theirs has prepared no way back (ACC6).
+      const prepared = user.email_confirmed ? undefined : withoutPasskeysSince(user, "0")
       return {
         apply: draft => {
           used.apply(draft)
           reset.apply(draft)
           ended.apply(draft)
+          prepared?.apply(draft)
         },
-        write: [...used.write, ...reset.write, ...ended.write],
+        write: [...used.write, ...reset.write, ...ended.write, ...(prepared?.write ?? [])],
         publish: ended.publish,
         reply: { ended: ended.write.length },
       }

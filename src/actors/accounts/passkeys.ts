@@ -21,7 +21,7 @@ import { becoming, requireOpen, requireProof, startedSession, type NewSession, t
  *       answered.
  */
 export interface PasskeyCommands {
-  addPasskey(input: Omit<PasskeyState, "id" | "created_at" | "last_used_at">): Passkey
+  addPasskey(input: Omit<PasskeyState, "id" | "created_at" | "last_used_at"> & { session_id: Snowflake }): Passkey
   renamePasskey(input: { passkey_id: Snowflake; name: string }): Passkey
   /** False: the code was wrong. */
   removePasskey(input: { passkey_id: Snowflake; proof: Proof; factor: SecondFactor }): { confirmed: boolean }
@@ -60,7 +60,9 @@ function used(user: User, { credential_id, counter, synced }: PasskeyUse, now: n
 export const passkeyCommands: ActorKind<UserState, UserState, PasskeyCommands>["commands"] = {
   addPasskey: {
     needs: needsPasskeys,
-    turn({ state: user, now, newId }, passkey) {
+    turn({ state: user, now, newId }, { session_id, ...passkey }) {
+      // It may have ended while the passkey was checked (P12).
+      if (!user.sessions.has(session_id)) throw fail("revoked_token")
       const known = passkeysOf(user)
       if (known.length >= limits.passkeysPerUser) throw fail("passkey_limit")
       const added: PasskeyState = { ...passkey, id: newId(), created_at: secondsAt(now), last_used_at: null }

@@ -278,6 +278,7 @@ const rows: Row[] = [
   ["POST /telemetry", 30, 60, 5, "token", "ip"],
   ["PATCH /users/@me/bots/{id}", 5, 60, 0, "fixed", "user"],
   ["POST /users/@me/bots", 10, 3600, 0, "fixed", "user"],
+  ["POST /users/@me/push-subscriptions", 10, 60, 0, "fixed", "user"],
   ["POST /users/@me/bots/{id}/token", 20, 3600, 0, "fixed", "user"],
   ["PUT /servers/{id}/bots/{id}", 10, 60, 2, "sliding", "user"],
   ["POST /webhooks", 5, 60, 2, "sliding", "user"],

@@ -130,7 +130,7 @@ export function passkeys(http: PasskeyNeeds): Handlers<typeof routes> {
         throw fail("passkey_unverified")
       const made = await offer.attested(challenge, passkey)
       if (!made) throw fail("passkey_unverified")
-      return ask(userActor, caller.user_id, { type: "addPasskey", ...made, name })
+      return ask(userActor, caller.user_id, { type: "addPasskey", ...made, name, session_id: caller.session_id })
     },
 
     renamePasskey: ({ caller, params: { passkey_id }, body: { name } }) =>

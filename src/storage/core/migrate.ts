@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises"
 import { setTimeout } from "node:timers/promises"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import { checkLocks, checkServer } from "./database-check.ts"
-import { isLockTimeout, openPool, type Sql, type Statements } from "./database.ts"
+import { isLockTimeout, isTakenBack, openPool, type Sql, type Statements } from "./database.ts"
 
 export const personalData: PersonalData = {
   others: {
@@ -98,8 +98,9 @@ async function oncePossible<T>(attempt: () => Promise<T>, pauseMs: number): Prom
     try {
       return await attempt()
     } catch (error) {
-      if (attempts === lockAttempts || !isLockTimeout(error instanceof Error ? (error.cause ?? error) : error))
-        throw error
+      const cause = error instanceof Error ? (error.cause ?? error) : error
+      // A server of before may hold tables in another order: PostgreSQL takes one of both back.
+      if (attempts === lockAttempts || !(isLockTimeout(cause) || isTakenBack(cause))) throw error
       await setTimeout(pauseMs)
     }
 }
