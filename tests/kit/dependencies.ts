@@ -273,7 +273,7 @@ async function prepare({ program, postgres, provider }: Ground, ada: Person, lin
     await owner.pinMessage(ids)
     return praised
   }
-  const botOf = async (name: string) => (await owner.createBot({ username: `${name}_${word}` })).id
+  const botOf = async (name: string) => (await owner.createBot({ username: `${name}_bot_${word}` })).id
   const bared = await botOf("bared")
   await owner.putBotAvatar({ bot_id: bared, file: picture })
   const pollOf = async () => {
@@ -813,6 +813,7 @@ const attempts: { readonly [Name in Asked]: Attempt } = {
       sql`SELECT FROM sessions WHERE user_id = ${bots.renewed} AND token_hash = ${hashSecret(token.split(".")[2]!)}`,
   }),
   putBotAvatar: attempt({
+    isEncoded: true,
     as: "ada",
     call: (on, { bots }, signal) => on.putBotAvatar({ bot_id: bots.pictured, file: fileOf(apng()) }, { signal }),
     kept: (sql, { bots }) => sql`SELECT FROM user_avatars WHERE user_id = ${bots.pictured}`,
