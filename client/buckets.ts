@@ -30,10 +30,12 @@ export class Buckets {
   note(place: string, { status, headers }: Answer, retryAfterSeconds = 0): void {
     const isRefused = status === 429
     const seconds = isRefused ? retryAfterSeconds : Number(headers.get("x-ratelimit-reset-after") ?? 0)
-    const isEmpty = isRefused || headers.get("x-ratelimit-remaining") === "0"
+    const remaining = headers.get("x-ratelimit-remaining")
+    const isEmpty = isRefused || remaining === "0"
     if (!isEmpty || !(seconds > 0)) return
     const until = this.#now() + seconds * 1_000
-    const scope = headers.get("x-ratelimit-scope")
+    // Slow mode and daily limits refuse while the bucket in the headers still has some.
+    const scope = remaining === "0" || remaining === null ? headers.get("x-ratelimit-scope") : null
     if (scope === "user" || scope === "ip" || scope === "global") this.#allUntil = Math.max(this.#allUntil, until)
     else {
       this.#letGo()

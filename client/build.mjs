@@ -1,14 +1,19 @@
-/** Makes `dist/` of the sources for `npm pack`: modules, and types that name them as they are called there. `--clean` takes it away. */
+/**
+ * Makes `dist/` of the sources for `npm pack`: modules, and types that name them as they are called there; the license comes
+ * beside it. `--clean` takes both away.
+ */
 import { execFileSync } from "node:child_process"
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const here = dirname(fileURLToPath(import.meta.url))
 const dist = join(here, "dist")
-rmSync(dist, { recursive: true, force: true })
+const license = join(here, "LICENSE")
+for (const made of [dist, license]) rmSync(made, { recursive: true, force: true })
 if (process.argv.includes("--clean")) process.exit(0)
+copyFileSync(join(here, "..", "LICENSE"), license)
 const typescript = dirname(createRequire(import.meta.url).resolve("typescript/package.json"))
 execFileSync(process.execPath, [join(typescript, "bin", "tsc"), "-p", here], { stdio: "inherit" })
 for (const name of readdirSync(dist).filter(name => name.endsWith(".d.ts"))) {

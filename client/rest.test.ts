@@ -13,6 +13,7 @@ import { Buckets } from "./buckets.ts"
 import { table } from "./contract.ts"
 import { createClient as createPackagedClient } from "./client.ts"
 import { ApiError, createClient, parseRoute, split } from "./rest.ts"
+import { uploadInChunks } from "./uploads.ts"
 
 const closers: (() => void)[] = []
 afterEach(() => {
@@ -169,6 +170,23 @@ test("with retry, whatever a limit refused is sent again: nothing was done", asy
   expect(seen).toHaveLength(2)
 })
 
+test("with retry, a wait beyond the bound is thrown at once, and what comes after it is not held up", async () => {
+  const slow = { error: { code: 429, message: "Slow mode is on", retry_after: 21_600 } }
+  const { seen, baseUrl } = await server([429, slow, { "x-ratelimit-remaining": "3", "x-ratelimit-scope": "user" }])
+  const client = createClient({ baseUrl, retry: { ...patient, maxWaitMs: 60_000 } })
+  const send = () => client.call(createMessage, { channel_id: "1", content: "x", nonce: "n" })
+  for (const tries of [1, 2]) {
+    await expect(send()).rejects.toMatchObject({ status: 429, retryAfterSeconds: 21_600 })
+    expect(seen).toHaveLength(tries)
+  }
+  await expect(client.call(getMe)).rejects.toMatchObject({ status: 429 })
+  const upload = { source: new Blob(["caw"]), filename: "caw.txt" }
+  await expect(uploadInChunks(createPackagedClient({ baseUrl, retry: false }), upload)).rejects.toMatchObject({
+    retryAfterSeconds: 21_600,
+  })
+  expect(seen).toHaveLength(4)
+})
+
 test("a bucket that the server has called empty is waited for, and others are not", async () => {
   let now = 0
   const buckets = new Buckets(() => now)
@@ -186,6 +204,10 @@ test("a bucket that the server has called empty is waited for, and others are no
   // All of the user's requests share that one.
   buckets.note("GET /b ", answer(429, { "x-ratelimit-scope": "user" }), 4)
   expect([buckets.waitMs("GET /a 2"), buckets.waitMs("GET /b ")]).toEqual([4_000, 4_000])
+  // What another limit refuses is not waited for everywhere.
+  const other = { "x-ratelimit-scope": "user", "x-ratelimit-remaining": "5" }
+  buckets.note("POST /c ", answer(429, other), 86_400)
+  expect([buckets.waitMs("POST /c "), buckets.waitMs("GET /a 2")]).toEqual([86_400_000, 4_000])
   now = 10_000
   for (let i = 0; i < 3_000; i++) buckets.note(`GET /c ${i}`, answer(200, empty))
   expect(buckets.waitMs("GET /c 2999")).toBe(2_500)

@@ -98,9 +98,21 @@ const errorOf = (body: unknown): ErrorFields => (isObject(body) && isObject(body
 export interface RetryPolicy extends Backoff {
   /** Tries in all, the first one included. */
   readonly attempts: number
+  /**
+   * The longest wait of the server's that is waited out, such as `Retry-After`. Beyond it the refusal
+   * is thrown at once: slow mode can last hours. Default: 60 s.
+   */
+  readonly maxWaitMs?: number
 }
 
 export const defaultRetry: RetryPolicy = { attempts: 6, firstMs: 200, maxMs: 10_000, jitter: 1 }
+const defaultMaxWaitMs = 60_000
+
+/** What the server asks to wait at least, and whether the policy waits that long. */
+export function floorOf(failure: unknown, { maxWaitMs = defaultMaxWaitMs }: RetryPolicy) {
+  const floorMs = failure instanceof ApiError ? (failure.retryAfterSeconds ?? 0) * 1_000 : 0
+  return { floorMs, isTooLong: floorMs > maxWaitMs }
+}
 
 export interface ClientOptions {
   /** The server's origin, without `/api/v1`. */
@@ -113,7 +125,7 @@ export interface ClientOptions {
    * Wait and try again after 429, 502, 503, 504 and a lost connection. After 429 always; otherwise
    * only where a repeat is harmless: GET, PUT, DELETE, and whatever carries a nonce or an
    * idempotency key, which a new message is given. A request to a bucket that the server has called
-   * empty waits for it. Off unless asked for.
+   * empty waits for it. Nothing waits longer than `maxWaitMs`. Off unless asked for.
    */
   retry?: RetryPolicy | boolean
   /**
@@ -212,7 +224,8 @@ async function send(
 
   for (let attempt = 1; ; attempt++) {
     const waitedMs = policy ? options.buckets.waitMs(place) : 0
-    if (waitedMs > 0) await sleep(waitedMs, call.signal)
+    // What has to wait longer is sent: the server says how long by now.
+    if (waitedMs > 0 && waitedMs <= (policy?.maxWaitMs ?? defaultMaxWaitMs)) await sleep(waitedMs, call.signal)
     let failure: unknown
     try {
       const response = await fetchOne(url, request)
@@ -237,7 +250,8 @@ async function send(
     if (!policy || !mayRepeat || isFinal || attempt >= policy.attempts) throw failure
     // The server's own word is a floor; the jitter above it keeps the refused from coming back
     // together.
-    const floorMs = failure instanceof ApiError ? (failure.retryAfterSeconds ?? 0) * 1_000 : 0
+    const { floorMs, isTooLong } = floorOf(failure, policy)
+    if (isTooLong) throw failure
     await sleep(floorMs + waitMs(policy, attempt - 1), call.signal)
   }
 }

@@ -1,6 +1,15 @@
 import { uploadChunkBytes, type Routes } from "./contract.ts"
-import { waitMs, type Backoff } from "./backoff.ts"
-import { ApiError, sleep, type CallOptions, type FormFile, type Named, type Typed } from "./rest.ts"
+import { waitMs } from "./backoff.ts"
+import {
+  ApiError,
+  floorOf,
+  sleep,
+  type CallOptions,
+  type FormFile,
+  type Named,
+  type RetryPolicy,
+  type Typed,
+} from "./rest.ts"
 
 /** What is sent: a `Blob` or `File` of a browser is one. */
 export interface UploadSource {
@@ -24,7 +33,7 @@ export interface UploadOptions {
   /** Chunks on their way at once: the server takes three of a user. */
   readonly maxConcurrent?: number
   /** Between tries. After so many failures in a row it gives up. */
-  readonly retry?: Backoff & { readonly attempts: number }
+  readonly retry?: RetryPolicy
 }
 
 const defaultRetry = { attempts: 60, firstMs: 200, maxMs: 5_000, jitter: 1 }
@@ -34,8 +43,6 @@ interface Session {
   readonly received: ReadonlySet<number>
   readonly chunkBytes: number
 }
-/** What has to wait longer is not waited for. */
-const maxFloorMs = 60_000
 /** Sent again, such a request may be granted. */
 const passing: ReadonlySet<number> = new Set([408, 429, 502, 503, 504])
 
@@ -133,8 +140,8 @@ async function granted<T>(
     } catch (error) {
       const isTransient = error instanceof ApiError ? passing.has(error.status) : error instanceof TypeError
       // "As many as you may today" passes, too, but not soon.
-      const floorMs = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0
-      if (!isTransient || floorMs > maxFloorMs || attempt >= retry.attempts) throw error
+      const { floorMs, isTooLong } = floorOf(error, retry)
+      if (!isTransient || isTooLong || attempt >= retry.attempts) throw error
       await sleep(floorMs + waitMs(retry, attempt - 1), signal)
     }
   }

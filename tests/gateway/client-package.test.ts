@@ -224,8 +224,11 @@ test("its types are plain: a program is checked without the packages of the serv
     (error: { stdout: string }) => error,
   )
   expect(checked.stdout).toBe("")
-  const packed = JSON.parse(
-    await readFile(join(folder, "node_modules/@starling/client/package.json"), "utf8"),
-  ) as object
+  const inPackage = (name: string) => readFile(join(folder, "node_modules/@starling/client", name), "utf8")
+  const packed = JSON.parse(await inPackage("package.json")) as object
   expect(packed).not.toHaveProperty("dependencies")
+  expect(packed).toHaveProperty("license", "MIT")
+  expect(await inPackage("LICENSE")).toBe(await readFile(join(root, "LICENSE"), "utf8"))
+  // Nothing beside the package is there for its readers.
+  expect(await inPackage("README.md")).not.toMatch(/\]\((?!https:)/)
 })
