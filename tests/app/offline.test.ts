@@ -4,6 +4,7 @@ import { vi } from "vitest"
 import { openLink } from "../chaos/proxy.ts"
 import { browserForFile } from "../kit/browser.ts"
 import { send } from "../kit/exchange.ts"
+import { attentive, operatorOf } from "../kit/operator.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
@@ -38,7 +39,7 @@ test("offline it opens with what it had and says how old that is; what was writt
   cluster,
   skip,
 }) => {
-  const [east] = await cluster.boot(1)
+  const [east] = await cluster.boot(1, { topology: attentive })
   const without = (await cluster.boot(1, { config: { STARLING_APP_OFFLINE_ENABLED: "false" } }))[0]!
   const { ada, lin, server, channel } = await sharedServer(cluster, east)
   let port = Number(new URL(east!.url).port)
@@ -91,6 +92,18 @@ test("offline it opens with what it had and says how old that is; what was writt
   await page.locator(".message[id]", { hasText: "third in the dark" }).waitFor()
   expect([await said(), (await kept(page)).waiting]).toEqual([all, 0])
   expect(await page.locator(".message", { hasText: "in the dark" }).count()).toBe(3)
+
+  // Maintenance ends no session: the page says it, keeps what is written, and comes back by itself.
+  const operator = operatorOf(cluster)
+  await operator.setState({ state: "maintenance", message: "New disks until four" })
+  await page.getByText("Maintenance. This page comes back by itself. New disks until four").waitFor()
+  await page.locator(".dot.returning").waitFor()
+  await write("during maintenance")
+  await message("during maintenance").getByText("waits for the connection").waitFor()
+  await operator.setState({ state: "running" })
+  await page.locator(".dot.live").waitFor({ timeout: 30_000 })
+  await page.locator(".message[id]", { hasText: "during maintenance" }).waitFor()
+  expect(await page.getByText("Maintenance.").count()).toBe(0)
 
   // A push is shown by the service worker, also where no page is open.
   const devtools = await context.newCDPSession(page)

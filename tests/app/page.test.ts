@@ -88,6 +88,8 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   await post(ada, "Hello, **nobody** yet")
   await ada.locator(".message:not(.pending) strong", { hasText: "nobody" }).waitFor()
   await ada.getByRole("button", { name: "Invite people" }).click()
+  await ada.getByLabel("How long it is valid").selectOption("Without end")
+  await ada.getByRole("button", { name: "Make a link" }).click()
   const link = await ada.getByLabel("Link").inputValue()
   expect(link).toMatch(/\/invite\/\w+$/)
   await ada.getByRole("button", { name: "Done" }).click()
@@ -139,6 +141,23 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   expect(await objections(ada)).toEqual([])
   expect(await objections(lin)).toEqual([])
   expect([...noise, ...linNoise]).toEqual([])
+
+  // What was asked for was made, and no other. Slow mode says how long it lasts, and holds nothing up.
+  const [, server_id, channel_id] = /#\/servers\/(\d+)\/(\d+)/.exec(ada.url()) as unknown as [string, string, string]
+  const token = await ada.evaluate<string>("localStorage.getItem('starling.app.token')")
+  const owner = clientAt(shared.east, token)
+  expect((await owner.listInvites({ server_id })).map(({ max_age }) => max_age)).toEqual([0])
+  await owner.editChannel({ channel_id, slowmode_seconds: 3_600 })
+  const failed = (text: string) => lin.locator(".message.failed", { hasText: text })
+  for (const text of ["too soon", "this too"]) {
+    await post(lin, text)
+    await failed(text)
+      .getByText(/You may try again in 59 min/)
+      .waitFor()
+  }
+  await owner.editChannel({ channel_id, slowmode_seconds: 0 })
+  await failed("too soon").getByRole("button", { name: "Try again" }).click()
+  await message(ada, "too soon").waitFor()
   if (process.env["SHOTS"]) {
     await ada.screenshot({ path: `${process.env["SHOTS"]}/ada.png` })
     await lin.screenshot({ path: `${process.env["SHOTS"]}/lin.png` })
@@ -290,8 +309,12 @@ test("a session that is ended elsewhere leads to the sign-in, which says why; th
   const { ada, server, channel } = await shared.seed(sharedServer)
   const { page, noise } = await signedIn(skip, shared.east, ada, `#/servers/${server.id}/${channel.id}`)
   await page.getByRole("textbox", { name: /^Message / }).waitFor()
+  await page.getByRole("textbox", { name: /^Message / }).fill("half a thought")
+  const drafts = () => page.evaluate("Object.keys(sessionStorage).filter(key => key.includes('draft')).length")
+  expect(await drafts()).toBe(1)
   await ada.on(shared.west).revokeAllSessions({ except_current: false })
   await page.getByText("You were signed out").waitFor()
+  expect(await drafts()).toBe(0)
   expect(await page.evaluate("localStorage.getItem('starling.app.token')")).toBeNull()
   await page.getByLabel("Name or e-mail address").fill(ada.username)
   await page.getByLabel("Password").fill("not it")
@@ -462,9 +485,11 @@ test("a reader whose browser prefers German gets German, their own times, and th
   shared,
   skip,
 }) => {
-  const { ada, server, channel } = await shared.seed(sharedServer)
+  const { ada, lin, server, channel } = await shared.seed(sharedServer)
   await ada.on(shared.west).createMessage({ channel_id: channel.id, content: "Moin" })
   const { page, context, noise } = await visitor(skip, { locale: "de-AT", timezoneId: "Pacific/Kiritimati" })
+  await context.grantPermissions(["notifications"])
+  await context.addInitScript(`localStorage.setItem("starling.notifications", '{"isOn":true}')`)
   const asked: string[] = []
   page.on("request", request => asked.push(request.url()))
   const speaks = () => page.evaluate("document.documentElement.lang")
@@ -484,6 +509,17 @@ test("a reader whose browser prefers German gets German, their own times, and th
   const there = { timeZone: "Pacific/Kiritimati", dateStyle: "full", timeStyle: "medium" } as const
   expect(title).toBe(new Intl.DateTimeFormat("de-AT", there).format(new Date(dateTime)))
   expect(await objections(page)).toEqual([])
+
+  // So is a mention that comes while nobody looks.
+  await page.evaluate("navigator.serviceWorker.ready.then(() => {})")
+  await page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, get: () => true })`)
+  await lin.on(shared.west).createMessage({ channel_id: channel.id, content: `<@${ada.id}> Servus` })
+  const mentions = () =>
+    page.evaluate<string[]>(`navigator.serviceWorker.getRegistration("/app").then(one => one.getNotifications())
+      .then(all => all.map(one => one.title))`)
+  await until("the mention is shown", async () => (await mentions()).length > 0)
+  expect(await mentions()).toEqual([`${lin.username} hat dich in #${channel.name} erwähnt`])
+  await page.evaluate("delete document.hidden")
 
   // What is written stays while the language changes; it is kept on this device.
   await page.getByRole("textbox", { name: /^Nachricht an / }).fill("half a sentence")

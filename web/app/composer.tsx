@@ -6,6 +6,7 @@ import { wordsOf } from "../kit/api.ts"
 import { bytes } from "../kit/format.ts"
 import { useKeys } from "../kit/keys.ts"
 import { t } from "../kit/text.ts"
+import { draftIn, keepDraft } from "./drafts.ts"
 import { emojis } from "./emoji.ts"
 import { EmojiPicker } from "./emoji-picker.tsx"
 import { nameIn } from "./names.ts"
@@ -35,7 +36,6 @@ interface Chosen {
   readonly abort: AbortController
 }
 
-const draftKey = (channel: Snowflake) => `starling.draft.${channel}`
 /** Others are told that somebody types, at most this often. */
 const typingEveryMs = 5_000
 let lastKey = 0
@@ -191,12 +191,11 @@ const useListedKeys = () =>
 
 /** What is being written: kept while the tab is open, and others are told that it goes on. */
 function useDraft(channel: Snowflake) {
-  const [text, setText] = useState(sessionStorage.getItem(draftKey(channel)) ?? "")
+  const [text, setText] = useState(draftIn(channel))
   const typedAt = useRef(-Infinity)
   const write = (value: string) => {
     setText(value)
-    if (value) sessionStorage.setItem(draftKey(channel), value)
-    else sessionStorage.removeItem(draftKey(channel))
+    keepDraft(channel, value)
     if (value && performance.now() - typedAt.current > typingEveryMs) {
       typedAt.current = performance.now()
       // Where the connection is away nobody is told.

@@ -1,9 +1,9 @@
 import { useEffect, useState } from "preact/hooks"
-import { Form, CopyButton, TextField } from "../kit/forms.tsx"
+import { Form, CopyButton, Select } from "../kit/forms.tsx"
 import { Dialog } from "../kit/dialog.tsx"
 import { Loaded } from "../kit/states.tsx"
 import { useResource } from "../kit/resource.ts"
-import { t } from "../kit/text.ts"
+import { count, t } from "../kit/text.ts"
 import type { Snowflake } from "../../client/contract.ts"
 import { goTo } from "./places.ts"
 import { base, me } from "./session.ts"
@@ -65,17 +65,35 @@ export function Joining({ code, onDone }: { code: string; onDone: () => void }) 
   )
 }
 
-/** A link to share, at once. */
+type Days = "1" | "7" | "30" | "0"
+
+/** A link to share. It is made when it is asked for, so that no other is left behind. */
 export function ShareLink({ channel, onClose }: { channel: Snowflake; onClose: () => void }) {
-  const [days, setDays] = useState("7")
-  const invite = useResource(
-    () => me().client.createInvite({ channel_id: channel, max_age: Math.round(Number(days) * 86_400) }),
-    [channel, days],
-  )
+  const [days, setDays] = useState<Days>("7")
+  const [code, setCode] = useState<string>()
+  const make = async () => {
+    const invite = await me().client.createInvite({ channel_id: channel, max_age: Number(days) * 86_400 })
+    setCode(invite.code)
+  }
+  const daysOf = (n: number) => count(n, "{n} day", "{n} days")
   return (
     <Dialog title={t("Invite people")} onClose={onClose}>
-      <Loaded of={invite}>
-        {({ code }) => (
+      {code === undefined ? (
+        <Form does={t("Make a link")} onCancel={onClose} onSubmit={make}>
+          <Select
+            label={t("How long it is valid")}
+            value={days}
+            choices={[
+              ["1", daysOf(1)],
+              ["7", daysOf(7)],
+              ["30", daysOf(30)],
+              ["0", t("Without end")],
+            ]}
+            onValue={setDays}
+          />
+        </Form>
+      ) : (
+        <>
           <p class="share">
             <input
               readOnly
@@ -85,22 +103,13 @@ export function ShareLink({ channel, onClose }: { channel: Snowflake; onClose: (
             />
             <CopyButton text={linkOf(code)} />
           </p>
-        )}
-      </Loaded>
-      <TextField
-        label={t("Days until it ends")}
-        hint={t("0: it does not end.")}
-        type="number"
-        min={0}
-        max={365}
-        value={days}
-        onValue={setDays}
-      />
-      <p class="buttons">
-        <button type="button" onClick={onClose}>
-          {t("Done")}
-        </button>
-      </p>
+          <p class="buttons">
+            <button type="button" onClick={onClose}>
+              {t("Done")}
+            </button>
+          </p>
+        </>
+      )}
     </Dialog>
   )
 }

@@ -2,7 +2,8 @@ import { effect, signal } from "@preact/signals"
 import type { MessageResponse, NotificationResponse, Snowflake } from "../../client/contract.ts"
 import { go } from "../kit/router.ts"
 import { registration } from "./offline/registration.ts"
-import { plainText } from "./names.ts"
+import { t } from "../kit/text.ts"
+import { nameIn, plainText } from "./names.ts"
 import { onLeave, type Session } from "./session.ts"
 
 /** What this browser shows while nobody looks at the page. */
@@ -72,11 +73,22 @@ export function notify({ gateway, store, client }: Session): void {
     await show(author_username, textOf(content), channel_id, `dms/${channel_id}/${id}`)
   }
 
-  async function showMention({ content, content_preview, link }: NotificationResponse): Promise<void> {
+  /** The server's own words are English. */
+  async function mentionOf(server: Snowflake, channel: Snowflake, sender: Snowflake): Promise<string> {
+    const known = store.state.servers.get(server)
+    const name = nameIn(known, sender, "") || (await client.getUser({ user_id: sender })).username
+    const place = known?.channels.get(channel)?.name
+    return place === undefined
+      ? t("{name} has mentioned you", { name })
+      : t("{name} has mentioned you in {channel}", { name, channel: `#${place}` })
+  }
+
+  async function showMention({ content, content_preview, link, sender_id }: NotificationResponse): Promise<void> {
     const [, , server, channel, message] = (link ?? "").split("/")
     // In a DM its message is shown already.
     if (server === undefined || server === "@me" || channel === undefined) return
-    await show(content, textOf(content_preview), channel, `servers/${server}/${channel}/${message ?? ""}`)
+    const title = sender_id === null ? content : await mentionOf(server, channel, sender_id).catch(() => content)
+    await show(title, textOf(content_preview), channel, `servers/${server}/${channel}/${message ?? ""}`)
   }
 }
 

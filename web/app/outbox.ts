@@ -93,7 +93,7 @@ async function deliverAll(channel: Snowflake): Promise<void> {
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
 /** @returns false: there is no connection, so it waits, and what was written after it as well */
-async function deliverOne({ client, store }: Session, one: Outgoing): Promise<boolean> {
+async function deliverOne({ client, store, outage }: Session, one: Outgoing): Promise<boolean> {
   const { nonce, channel, input } = one
   try {
     const message = await client.createMessage({ ...input, channel_id: channel, nonce })
@@ -103,7 +103,8 @@ async function deliverOne({ client, store }: Session, one: Outgoing): Promise<bo
     return true
   } catch (error) {
     const isRefused = error instanceof ApiError && !awayStatuses.has(error.status)
-    if (!isRefused && store.connection !== "live") {
+    // In maintenance requests are refused before the connection ends.
+    if (!isRefused && (store.connection !== "live" || outage.value?.kind === "maintenance")) {
       replace(nonce, [{ ...one, isWaiting: true }])
       return false
     }

@@ -3,7 +3,9 @@ import { allIntents, type Snowflake, type UserResponse } from "../../client/cont
 import { GatewayClient } from "../../client/gateway.ts"
 import { createClient, type Client } from "../../client/client.ts"
 import { Store, type Change } from "../../client/store.ts"
+import { eraseDrafts } from "./drafts.ts"
 import { erase, keep, restore } from "./offline/kept.ts"
+import { followService, type Outage } from "./outage.ts"
 
 /** Everything of a person who is signed in. */
 export interface Session {
@@ -14,6 +16,8 @@ export interface Session {
   readonly account: Signal<UserResponse | undefined>
   /** When what is shown was current last, in Unix milliseconds; undefined: it is, or nothing is shown yet. */
   readonly asOf: Signal<number | undefined>
+  /** Why there is no connection, where more is known of it than that it was lost. */
+  readonly outage: ReadonlySignal<Outage | undefined>
 }
 
 const tokenKey = "starling.app.token"
@@ -80,7 +84,10 @@ function renderNow(): void {
 }
 
 /** Nearly a minute: as long as it takes until a worker that was killed has a successor on a busy machine. */
-const patient = { attempts: 16, firstMs: 200, maxMs: 5_000, jitter: 1 }
+const patient = { attempts: 16, firstMs: 200, maxMs: 5_000, jitter: 1, maxWaitMs: 30_000 }
+
+/** The gateway's close code for a token that is no longer good: another session has ended this one, or an operator. */
+const authenticationFailed = 4004
 
 /** Servers beyond these are read when somebody opens them. */
 const maxServersRead = 50
@@ -119,6 +126,7 @@ function leave(): void {
   localStorage.removeItem(tokenKey)
   endWhatWas()
   erase().catch(() => {})
+  eraseDrafts()
   current.value?.gateway.close()
   current.value = undefined
   location.hash = ""
@@ -149,17 +157,21 @@ function begin(token: string): void {
   })
   store.subscribe(renderSoon)
   store.follow(gateway)
-  gateway.on("close", ({ willReconnect }) => {
+  const service = followService(gateway, anonymous)
+  onLeave(service.end)
+  gateway.on("close", close => {
     if (store.state.user) asOf.value ??= Date.now()
-    // The token is no longer good: another session has ended this one, or an operator.
-    if (willReconnect || current.value?.gateway !== gateway) return
+    if (close.willReconnect || current.value?.gateway !== gateway) return
+    if (close.code !== authenticationFailed) return service.closed(close)
     signedOutBecause.value = "ended"
     leave()
   })
   // What is looked at is read first; marks of the others need their channels.
-  gateway.on("ready", ({ guilds }) =>
-    setTimeout(() => guilds.slice(0, maxServersRead).forEach(({ id }) => store.openServer(id)), 0),
-  )
+  gateway.on("ready", ({ guilds }) => {
+    setTimeout(() => guilds.slice(0, maxServersRead).forEach(({ id }) => store.openServer(id)), 0)
+    // A page that was opened during maintenance was refused it.
+    loading.then(() => (account.value ? undefined : loadAccount())).catch(() => {})
+  })
   gateway.on("USER_UPDATE", ({ id }) => {
     if (id === store.state.user?.id) loadAccount().catch(() => {})
   })
@@ -167,9 +179,9 @@ function begin(token: string): void {
     account.value = await client.getMe().catch(() => account.value)
   }
   signedOutBecause.value = undefined
-  current.value = { client, gateway, store, account, asOf }
+  current.value = { client, gateway, store, account, asOf, outage: service.outage }
   openKept(token).catch(() => {})
-  loadAccount().catch(() => {})
+  const loading = loadAccount()
   gateway.connect().catch(() => {})
 }
 
@@ -182,6 +194,7 @@ addEventListener("online", () => {
 // Another tab has signed out, or in as somebody else.
 addEventListener("storage", ({ key, newValue }) => {
   if (key !== tokenKey) return
-  if (newValue === null) leave()
-  else begin(newValue)
+  if (newValue === null) return leave()
+  eraseDrafts()
+  begin(newValue)
 })

@@ -16,7 +16,7 @@ import { Joining, inviteInPath } from "./invite.tsx"
 import { KeyList } from "../kit/key-list.tsx"
 import { Members } from "./members.tsx"
 import { keepSubscribed, notify } from "./notifications.ts"
-import { AsOf } from "./offline/as-of.tsx"
+import { AsOf, comesBack } from "./offline/as-of.tsx"
 import { forgetAll, sendKept } from "./outbox.ts"
 import { Palette } from "./palette.tsx"
 import { goTo, where, type Where } from "./places.ts"
@@ -310,7 +310,8 @@ const connectionWords = {
 /** Who one is, and whether what is shown is current. */
 function OwnLine() {
   const { user } = watch("user").state
-  const { connection } = watch("connection")
+  const { connection: known } = watch("connection")
+  const connection = known === "closed" && comesBack(me().outage.value) ? "returning" : known
   return (
     <div class="own-line">
       <span class={`dot ${connection}`} role="status" title={t(connectionWords[connection])}>

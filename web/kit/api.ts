@@ -1,3 +1,4 @@
+import { duration } from "./format.ts"
 import type { Session } from "./session.ts"
 import { t, translated } from "./text.ts"
 
@@ -56,12 +57,27 @@ function refusal(words: string): string {
 export const saidOf = (error: unknown): string =>
   error instanceof Error ? ("words" in error && typeof error.words === "string" ? error.words : error.message) : ""
 
+/** A limit says when it ends. */
+function whenAgain(error: Error): string {
+  const isLimit = "status" in error && error.status === 429
+  // Of reactions the server says it in words.
+  if (
+    !isLimit ||
+    /try again in/i.test(saidOf(error)) ||
+    !("retryAfterSeconds" in error) ||
+    typeof error.retryAfterSeconds !== "number"
+  )
+    return ""
+  return `. ${t("You may try again in {time}.", { time: duration(Math.max(1, error.retryAfterSeconds)) })}`
+}
+
 /** What to tell a person of something that failed. */
 export function wordsOf(error: unknown): string {
   if (error instanceof Refusal) return refusal(error.message)
   if (error instanceof DOMException && error.name === "TimeoutError") return t("The server did not answer in time.")
   if (error instanceof TypeError) return t("The server cannot be reached.")
-  if (error instanceof Error && "words" in error && typeof error.words === "string") return refusal(error.words)
+  if (error instanceof Error && "words" in error && typeof error.words === "string")
+    return `${refusal(error.words)}${whenAgain(error)}`
   return error instanceof Error ? error.message : t("Something went wrong.")
 }
 
