@@ -95,7 +95,7 @@ export const emailLinkCommands: ActorKind<UserState, UserState, EmailLinkCommand
       const shown = email === null ? { email_verified: true } : confirmed
       const reset = becoming(user, { ...shown, password_hash })
       const ended = endedSessions(user, [...user.sessions.keys()])
-      // Whoever made the account with an address that is not theirs has prepared no way back (ACC6).
+      // Who made the account with an address that is not theirs has prepared no way back (ACC6).
       const prepared = user.email_confirmed ? undefined : withoutPasskeysSince(user, "0")
       return {
         apply: draft => {
