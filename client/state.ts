@@ -421,21 +421,24 @@ type AnEmoji = Pick<ReactionResponse, "emoji" | "custom_emoji_id">
 const isSameEmoji = (one: AnEmoji, other: AnEmoji): boolean =>
   (one.custom_emoji_id ?? one.emoji) === (other.custom_emoji_id ?? other.emoji)
 
-function setReaction(
-  state: ClientState,
-  { channel_id, message_id, user_id, ...change }: EventData<"MESSAGE_REACTION_ADD">,
-  isAdded: boolean,
-): Needs {
-  const messages = historyOf(state, channel_id)?.messages
-  const message = messages?.get(message_id)
-  if (!message) return nothing
-  const { emoji, url, is_custom, custom_emoji_id, count } = change
-  const known = message.reactions.find(one => isSameEmoji(one, change))
-  const me = user_id === state.user?.id ? isAdded : (known?.me ?? false)
+/** A message after somebody has reacted to it, or taken that back. @param own the user whose `me` it has */
+export function withReaction(
+  message: MessageResponse,
+  { user_id, emoji, url, is_custom, custom_emoji_id, count }: EventData<"MESSAGE_REACTION_ADD">,
+  { isAdded, own }: { readonly isAdded: boolean; readonly own: Snowflake | undefined },
+): MessageResponse {
+  const known = message.reactions.find(one => isSameEmoji(one, { emoji, custom_emoji_id }))
+  const me = user_id === own ? isAdded : (known?.me ?? false)
   const reactions = known
     ? message.reactions.flatMap(one => (one !== known ? [one] : count > 0 ? [{ ...one, count, me }] : []))
     : [...message.reactions, ...(count > 0 ? [{ emoji, count, me, url, is_custom, custom_emoji_id }] : [])]
-  messages!.set(message_id, { ...message, reactions })
+  return { ...message, reactions }
+}
+
+function setReaction(state: ClientState, change: EventData<"MESSAGE_REACTION_ADD">, isAdded: boolean): Needs {
+  const messages = historyOf(state, change.channel_id)?.messages
+  const message = messages?.get(change.message_id)
+  if (message) messages!.set(message.id, withReaction(message, change, { isAdded, own: state.user?.id }))
   return nothing
 }
 

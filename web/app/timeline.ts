@@ -1,11 +1,18 @@
 import { signal, type Signal } from "@preact/signals"
-import type { MessageResponse, Snowflake } from "../../client/contract.ts"
-import { isLater } from "../../client/state.ts"
-import { me, watch } from "./session.ts"
+import type { Events, MessageResponse, Snowflake } from "../../client/contract.ts"
+import { isLater, withReaction } from "../../client/state.ts"
+import { sayFailed } from "../kit/toasts.tsx"
+import { me, ownId, watch } from "./session.ts"
 
 /** So many messages are shown at once when somebody has gone far back. */
 const maxShown = 300
 const pageSize = 50
+
+type Messages = readonly MessageResponse[]
+type Change = (messages: Messages) => Messages
+type Place = { readonly before: Snowflake } | { readonly after: Snowflake } | { readonly around: Snowflake }
+const oldestFirst = (messages: Messages): Messages =>
+  messages.toSorted((one, other) => (isLater(one.id, other.id) ? 1 : -1))
 
 /**
  * The messages of a channel that are on the page. Near the end they are the store's, which events
@@ -17,14 +24,23 @@ export class Timeline {
   /** A window apart from the newest messages; undefined: the newest are shown. */
   readonly #apart: Signal<readonly MessageResponse[] | undefined> = signal(undefined)
   #hasOlder = true
-  #isMoving = false
+  #moving: Promise<void> | undefined
+  /** Counts windows: what was read for an earlier one is of no use. */
+  #windows = 0
+  /** What has happened since each read under way began. */
+  readonly #overheard = new Set<Change[]>()
   readonly #ends: (() => void)[]
 
   constructor(channel: Snowflake) {
     this.channel = channel
     const { gateway } = me()
-    const change = (to: (messages: readonly MessageResponse[]) => readonly MessageResponse[]) => {
+    const change = (to: Change) => {
+      for (const changes of this.#overheard) changes.push(to)
       if (this.#apart.value) this.#apart.value = to(this.#apart.value)
+    }
+    const react = (data: Events["MESSAGE_REACTION_ADD"], isAdded: boolean) => {
+      const own = ownId()
+      change(all => all.map(one => (one.id === data.message_id ? withReaction(one, data, { isAdded, own }) : one)))
     }
     this.#ends = [
       gateway.on("MESSAGE_UPDATE", message =>
@@ -32,6 +48,10 @@ export class Timeline {
       ),
       gateway.on("MESSAGE_DELETE", ({ id }) => change(all => all.filter(one => one.id !== id))),
       gateway.on("MESSAGE_DELETE_BULK", ({ ids }) => change(all => all.filter(one => !ids.includes(one.id)))),
+      gateway.on("MESSAGE_REACTION_ADD", data => react(data, true)),
+      gateway.on("MESSAGE_REACTION_REMOVE", data => react(data, false)),
+      // What happened before it nobody has told.
+      gateway.on("ready", () => void this.#renew().catch(sayFailed)),
     ]
   }
 
@@ -59,7 +79,7 @@ export class Timeline {
   /** One page more at the top. */
   older(): Promise<void> {
     return this.#move(async () => {
-      const { store, client } = me()
+      const { store } = me()
       if (!this.#apart.value) {
         const shown = store.messages(this.channel) ?? []
         if (shown.length < maxShown) return void (await store.readOlder(this.channel))
@@ -68,53 +88,97 @@ export class Timeline {
       }
       const first = this.#apart.value[0]
       if (!this.#hasOlder || !first) return
-      const page = await client.listMessages({ channel_id: this.channel, before: first.id, limit: pageSize })
+      const window = this.#windows
+      const page = await this.#page({ before: first.id })
+      if (window !== this.#windows) return
       this.#hasOlder = page.length === pageSize
-      this.#apart.value = [...page.toReversed(), ...(this.#apart.value ?? [])].slice(0, maxShown)
+      this.#apart.value = [...oldestFirst(page), ...(this.#apart.value ?? [])].slice(0, maxShown)
     })
   }
 
   /** One page more at the bottom; with the newest ones the window is done with. */
   newer(): Promise<void> {
     return this.#move(async () => {
-      const { store, client } = me()
       const last = this.#apart.value?.at(-1)
       if (!last) return
-      const page = await client.listMessages({ channel_id: this.channel, after: last.id, limit: pageSize })
-      const newest = store.messages(this.channel)
+      const window = this.#windows
+      const page = await this.#page({ after: last.id })
+      if (window !== this.#windows) return
+      const newest = me().store.messages(this.channel)
       const reached = [...page].reduce((latest, { id }) => (isLater(id, latest) ? id : latest), last.id)
       if (page.length < pageSize || (newest?.[0] && !isLater(newest[0].id, reached))) {
         this.toEnd()
         return
       }
-      const sorted = page.toSorted((one, other) => (isLater(one.id, other.id) ? 1 : -1))
       this.#hasOlder = true
-      this.#apart.value = [...(this.#apart.value ?? []), ...sorted].slice(-maxShown)
+      this.#apart.value = [...(this.#apart.value ?? []), ...oldestFirst(page)].slice(-maxShown)
     })
   }
 
   toEnd(): void {
+    this.#windows++
     this.#apart.value = undefined
   }
 
   /** Shows a message with what stands around it. @returns whether it is there */
   async jump(message: Snowflake): Promise<boolean> {
     if (this.messages()?.some(({ id }) => id === message)) return true
-    const page = await me().client.listMessages({ channel_id: this.channel, around: message, limit: pageSize })
-    const sorted = page.toSorted((one, other) => (isLater(one.id, other.id) ? 1 : -1))
-    if (!sorted.some(({ id }) => id === message)) return false
+    const page = oldestFirst(await this.#page({ around: message }))
+    if (!page.some(({ id }) => id === message)) return false
+    this.#windows++
     this.#hasOlder = true
-    this.#apart.value = sorted
+    this.#apart.value = page
     return true
   }
 
-  async #move(work: () => Promise<void>): Promise<void> {
-    if (this.#isMoving) return
-    this.#isMoving = true
+  /** Reads the window again, in as many pages as it has. */
+  async #renew(): Promise<void> {
+    // One move at a time; how it went its caller is told.
+    while (this.#moving) await this.#moving.catch(() => {})
+    const [first, last] = [this.#apart.value?.[0], this.#apart.value?.at(-1)]
+    if (!first || !last) return
+    await this.#move(async () => {
+      const window = this.#windows
+      const found = await this.#read(async () => {
+        const all: MessageResponse[] = []
+        for (let after = `${BigInt(first.id) - 1n}`; isLater(last.id, after); after = all.at(-1)!.id) {
+          const page = await this.#list({ after })
+          if (page.length === 0) break
+          all.push(...oldestFirst(page))
+        }
+        return all.filter(({ id }) => !isLater(id, last.id)).slice(0, maxShown)
+      })
+      if (window === this.#windows) this.#apart.value = found.length > 0 ? found : undefined
+    })
+  }
+
+  #list(where: Place): Promise<Messages> {
+    return me().client.listMessages({ channel_id: this.channel, limit: pageSize, ...where })
+  }
+
+  #page(where: Place): Promise<Messages> {
+    return this.#read(() => this.#list(where))
+  }
+
+  /** The answer may be older than what happened meanwhile. */
+  async #read(read: () => Promise<Messages>): Promise<Messages> {
+    const changes: Change[] = []
+    this.#overheard.add(changes)
     try {
-      await work()
+      const found = await read()
+      return changes.reduce((all, to) => to(all), found)
     } finally {
-      this.#isMoving = false
+      this.#overheard.delete(changes)
+    }
+  }
+
+  async #move(work: () => Promise<void>): Promise<void> {
+    if (this.#moving) return
+    this.#moving = work()
+    try {
+      await this.#moving
+    } finally {
+      this.#moving = undefined
     }
   }
 }
