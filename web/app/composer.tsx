@@ -50,11 +50,11 @@ export function Composer({
   onLeave,
   onSent,
 }: ComposerOptions) {
-  const { text, setText, write } = useDraft(channel)
-  const { files, add, drop, clear } = useFiles(channel)
+  const { text, write } = useDraft(channel)
+  const { files, add, drop, clearSent } = useFiles(channel)
   const [isPicking, pick] = useState(false)
   const field = useRef<HTMLTextAreaElement>(null)
-  const completion = useCompletion(text, setText, field, server)
+  const completion = useCompletion(text, write, field, server)
   const isWaiting = files.some(({ id, failure }) => id === undefined && failure === undefined)
   const submit = () => {
     const content = text.trim()
@@ -66,7 +66,7 @@ export function Composer({
       ...(replyTo && { reply_to_id: replyTo.id }),
     })
     write("")
-    clear()
+    clearSent()
     onReplied()
     onSent()
   }
@@ -151,14 +151,26 @@ export function Composer({
             onClose={() => pick(false)}
             onPick={emoji => {
               pick(false)
-              write(`${text}${emoji}`)
-              field.current?.focus()
+              insert(emoji, field.current, write)
             }}
           />
         )}
       </div>
     </form>
   )
+}
+
+/** After the text has been rendered. */
+const putCursor = (field: HTMLTextAreaElement, place: number) =>
+  requestAnimationFrame(() => field.setSelectionRange(place, place))
+
+/** Where the cursor is, in place of what is selected. */
+function insert(what: string, field: HTMLTextAreaElement | null, write: (text: string) => void): void {
+  if (!field) return
+  const { value, selectionStart: from, selectionEnd: to } = field
+  write(`${value.slice(0, from)}${what}${value.slice(to)}`)
+  field.focus()
+  putCursor(field, from + what.length)
 }
 
 const Replying = ({ to, onReplied }: { to: string; onReplied: () => void }) => (
@@ -202,7 +214,7 @@ function useDraft(channel: Snowflake) {
       if (me().store.connection === "live") me().gateway.typing(channel)
     }
   }
-  return { text, setText, write }
+  return { text, write }
 }
 
 /** Files that will be part of the message; they are sent to the server at once. */
@@ -222,7 +234,9 @@ function useFiles(channel: Snowflake) {
     abort.abort()
     setFiles(before => before.filter(one => one.key !== key))
   }
-  return { files, add, drop, clear: () => setFiles([]) }
+  // What failed is not in the message: it stays, with why, until the person has seen it.
+  const clearSent = () => setFiles(before => before.filter(({ id }) => id === undefined))
+  return { files, add, drop, clearSent }
 }
 
 function FileButton({ onFiles }: { onFiles: (files: Iterable<File>) => void }) {
@@ -339,7 +353,7 @@ interface Candidate {
 /** Names after `@`, channels after `#`, emoji after `:`. */
 function useCompletion(
   text: string,
-  setText: (text: string) => void,
+  write: (text: string) => void,
   field: { readonly current: HTMLTextAreaElement | null },
   server: Snowflake | undefined,
 ) {
@@ -362,10 +376,9 @@ function useCompletion(
     const { current } = field
     if (!begun || !current) return
     const rest = text.slice(current.selectionStart)
-    setText(`${text.slice(0, begun.from)}${candidate.inserted} ${rest}`)
+    write(`${text.slice(0, begun.from)}${candidate.inserted} ${rest}`)
     setBegun(undefined)
-    const place = begun.from + candidate.inserted.length + 1
-    requestAnimationFrame(() => current.setSelectionRange(place, place))
+    putCursor(current, begun.from + candidate.inserted.length + 1)
   }
   const isOpen = candidates.length > 0
   return {
