@@ -5,13 +5,14 @@
 import { readFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { gzipSync } from "node:zlib"
-import type { Page } from "playwright-core"
+import type { Page, WebSocketRoute } from "playwright-core"
+import { opcodes } from "../../client/contract.ts"
 import { browserForFile } from "../kit/browser.ts"
 import { refusal } from "../kit/conformance.ts"
 import { send } from "../kit/exchange.ts"
 import { clientAt } from "../kit/person.ts"
 import { png } from "../kit/pictures.ts"
-import { sharedServer } from "../kit/seeds.ts"
+import { dmBetween, sharedServer } from "../kit/seeds.ts"
 import { expect, testWith } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
@@ -37,6 +38,15 @@ const post = async (page: Page, text: string) => {
 
 /** What is in the conversation, sent and there. */
 const message = (page: Page, text: string) => page.locator(".message[id]", { hasText: text })
+
+/** What is offered for it. */
+const actions = async (page: Page, text: string) => {
+  await message(page, text).hover()
+  return message(page, text)
+    .getByRole("toolbar")
+    .getByRole("button")
+    .evaluateAll(buttons => buttons.map(one => one.ariaLabel))
+}
 
 test("the document has a policy without exceptions, its files are small, and a browser that asks for / is led there", async ({
   shared,
@@ -121,6 +131,19 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   await lin.getByLabel("Edit the message").fill("I am here, and awake")
   await lin.getByLabel("Edit the message").press("Enter")
   await message(ada, "I am here, and awake").waitFor()
+
+  // Who moderates nothing is offered none of it; what is pinned is listed for both and leads to its place.
+  expect(await actions(lin, "nobody")).toEqual(["React", "Reply"])
+  expect(await actions(lin, "I am here, and awake")).toEqual(["React", "Reply", "Edit", "Delete"])
+  await lin.getByRole("button", { name: "Pinned messages" }).click()
+  await lin.getByText("Nothing is pinned here.").waitFor()
+  expect(await actions(ada, "I am here, and awake")).toEqual(["React", "Reply", "Pin", "Delete"])
+  await said.getByRole("button", { name: "Pin", exact: true }).click()
+  await lin.locator(".hits button", { hasText: "and awake" }).waitFor()
+  expect(await objections(lin)).toEqual([])
+  await lin.locator(".hits button").click()
+  await lin.locator(".message.marked", { hasText: "and awake" }).waitFor()
+
   await said.hover()
   await said.getByRole("button", { name: "Reply" }).click()
   await post(ada, "Good morning")
@@ -299,7 +322,63 @@ test("a long history: it opens at the first unread, goes back without a jump, st
     { timeoutMs: 60_000 },
   )
   await page.locator(".hits button").first().click()
-  await page.locator(".message.marked", { hasText: "needle" }).waitFor()
+  const found = page.locator(".message.marked", { hasText: "needle" })
+  await found.waitFor()
+
+  // Among older messages, too, reactions come as they are made, one's own as well.
+  const channel_id = channel.id
+  const needle = (await found.getAttribute("id"))!.replace("message-", "")
+  await rest.addReaction({ channel_id, message_id: needle, emoji: "🎉" })
+  await page.getByRole("button", { name: "🎉: 1 reaction" }).click()
+  await page.getByRole("button", { name: "🎉: 2 reactions", pressed: true }).waitFor()
+  await page.getByRole("button", { name: "🎉: 2 reactions" }).click()
+  await page.getByRole("button", { name: "🎉: 1 reaction", pressed: false }).waitFor()
+  // What the channel denies is said where one would write, as soon as it is so.
+  const everyone = { channel_id, target_id: server.id, type: "role" as const, allow: [] }
+  const field = page.getByRole("textbox", { name: /^Message / })
+  await rest.setOverride({ ...everyone, deny: ["messages.send"] })
+  await page.getByText("You may not write in this channel.").waitFor()
+  expect([await field.count(), await actions(page, "needle")]).toEqual([0, ["React"]])
+  await rest.setOverride({ ...everyone, deny: [] })
+  await field.waitFor()
+  await rest.deleteMessage({ channel_id, message_id: needle })
+  await until("it is gone", async () => (await message(page, "needle").count()) === 0)
+  await page.evaluate(`dispatchEvent(new HashChangeEvent("hashchange"))`)
+  await page.getByText("This message is not there any more.").waitFor()
+
+  // What happened to older messages of a DM while the connection was away, and could not resume.
+  const dm = await dmBetween(ada, lin, shared.west)
+  const { id: oldest } = await rest.createMessage({ channel_id: dm, content: "the oldest" })
+  for (let i = 0; i < 180; i += 20)
+    await Promise.all(
+      Array.from({ length: 20 }, (_, k) => rest.createMessage({ channel_id: dm, content: `word ${i + k}` })),
+    )
+  const sockets: WebSocketRoute[] = []
+  let isCut = false
+  const frameOf = (op: number, d: unknown) => JSON.stringify({ op, d })
+  await page.routeWebSocket(/\/gateway/, socket => {
+    const [isFirst, server] = [sockets.push(socket) === 1, socket.connectToServer()]
+    server.onMessage(frame => {
+      if (!isFirst || !isCut) socket.send(frame)
+    })
+    socket.onMessage(frame => {
+      if (!isFirst && (JSON.parse(String(frame)) as { op: number }).op === opcodes.RESUME)
+        socket.send(frameOf(opcodes.INVALID_SESSION, false))
+      else server.send(frame)
+    })
+  })
+  await page.evaluate(`location.hash = "#/dms/${dm}/${oldest}"`)
+  await page.reload()
+  await page.locator(".message.marked", { hasText: "the oldest" }).waitFor()
+  const toNewest = page.getByRole("button", { name: /Go to the newest/ })
+  await toNewest.waitFor()
+  isCut = true
+  await rest.addReaction({ channel_id: dm, message_id: oldest, emoji: "🎉" })
+  sockets[0]!.send(frameOf(opcodes.RECONNECT, null))
+  await message(page, "the oldest").getByRole("button", { name: "🎉: 1 reaction" }).waitFor()
+  expect([await toNewest.count(), sockets.length]).toEqual([1, 2])
+  await lin.on(shared.west).blockUser({ user_id: ada.id })
+  await page.getByText(`You have blocked ${ada.username}.`).waitFor()
 })
 
 test("a session that is ended elsewhere leads to the sign-in, which says why; the second factor is asked for", async ({
@@ -723,10 +802,26 @@ test("an owner decides: a role, what a channel denies, who can do what and why; 
   await check()
   await page.evaluate(`location.hash = "#/servers/${server_id}/${channel_id}"`)
   await message(page, "Build 512 is green").waitFor()
+  // It goes where the cursor is; what was completed is kept; a file that was refused stays, with why.
+  const field = page.getByRole("textbox", { name: /^Message / })
+  await field.fill("ab")
+  await field.press("ArrowLeft")
   await button("Add an emoji").click()
   await button(":gull:").click()
-  await page.getByRole("textbox", { name: /^Message / }).press("Enter")
+  expect(await field.inputValue()).toMatch(/^a<:gull:\d+>b$/)
+  await field.fill("")
+  await field.pressSequentially(":gul")
+  await field.press("Enter")
+  await part("emoji")
+  await page.evaluate(`location.hash = "#/servers/${server_id}/${channel_id}"`)
+  expect(await field.inputValue()).toMatch(/^<:gull:\d+> $/)
+  const broken = { name: "gull.png", mimeType: "image/png", buffer: Buffer.from("no picture") }
+  await page.locator("input[type=file]").setInputFiles(broken)
+  const refused = page.locator(".chosen li").getByRole("alert")
+  await refused.waitFor()
+  await field.press("Enter")
   await page.locator(".message[id] .rich").getByRole("img", { name: ":gull:" }).waitFor()
+  expect(await refused.count()).toBe(1)
 
   // A rule of auto-moderation refuses.
   await part("automod")

@@ -2,10 +2,11 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import type { MessageResponse, Snowflake } from "../../client/contract.ts"
 import { useKeys } from "../kit/keys.ts"
 import { count, t } from "../kit/text.ts"
-import { sayFailed } from "../kit/toasts.tsx"
+import { say, sayFailed } from "../kit/toasts.tsx"
 import { dayName, dayOf } from "./clock.ts"
 import { Composer } from "./composer.tsx"
-import { MessageRow, OutgoingRow } from "./message.tsx"
+import { usePermissions } from "./may.ts"
+import { MessageRow, OutgoingRow, type Rights } from "./message.tsx"
 import { focusedMessage, useMessageKeys } from "./message-keys.ts"
 import { nameIn } from "./names.ts"
 import { outgoing } from "./outbox.ts"
@@ -18,7 +19,7 @@ interface ConversationOptions {
   readonly server: Snowflake | undefined
   /** What the field says in which one writes. */
   readonly prompt: string
-  /** Why nobody can write here. */
+  /** Why the person cannot write here, beside what the channel allows them. */
   readonly closed?: string | undefined
   /** A message to show, from a link or a search. */
   readonly target: Snowflake | undefined
@@ -30,40 +31,27 @@ const nearPx = 80
 const togetherSeconds = 420
 
 /** The messages of a channel or DM, and where one writes. */
-export function Conversation({ channel, server, prompt, closed, target }: ConversationOptions) {
+export function Conversation({ channel, server, prompt, closed: shut, target }: ConversationOptions) {
   const timeline = useMemo(() => new Timeline(channel), [channel])
   useEffect(() => () => timeline.close(), [timeline])
   const [replyTo, setReplyTo] = useState<MessageResponse>()
   const [editing, setEditing] = useState<Snowflake>()
-  const [marked, mark] = useState<Snowflake>()
+  const { jump, marked } = useJump(timeline, target)
   // Where reading begins is known with what is unread; after a while it is shown without.
   const isReady = useReady()
   const messages = isReady ? timeline.messages() : undefined
   const isUnavailable = watch("connection").isRestored
+  const rights = useRights(channel, server)
+  const closed = shut ?? (rights.mayWrite ? undefined : t("You may not write in this channel."))
   const scroller = useRef<HTMLDivElement>(null)
   const { firstUnread, unread } = useUnread(channel, messages)
   const isFollowing = useScroll({ scroller, timeline, messages, channel, firstUnread })
 
-  // A row is rendered again when an option of it changes: these stay the same.
-  const jump = useCallback(
-    (id: Snowflake) => {
-      const show = async () => {
-        if (!(await timeline.jump(id))) return
-        mark(id)
-        requestAnimationFrame(() => document.getElementById(`message-${id}`)?.scrollIntoView({ block: "center" }))
-        setTimeout(() => mark(now => (now === id ? undefined : now)), 3_000)
-      }
-      show().catch(sayFailed)
-    },
-    [timeline],
-  )
+  // A row is rendered again when an option of it changes: this stays the same, and `jump`.
   const edit = useCallback((message: MessageResponse | undefined) => {
     setEditing(message?.id)
     if (!message) field()?.focus()
   }, [])
-  useEffect(() => {
-    if (target !== undefined) jump(target)
-  }, [target, channel])
   useAcknowledging(channel, messages?.at(-1)?.id, () => timeline.isAtEnd && isFollowing())
 
   const toEnd = () => {
@@ -109,7 +97,14 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
                   ) : row.kind === "unread" ? (
                     <Divider key="unread" class="unread-line" id="unread" text={t("New")} />
                   ) : (
-                    <MessageRow key={row.message.id} {...row} onReply={setReplyTo} onEdit={edit} onJump={jump} />
+                    <MessageRow
+                      key={row.message.id}
+                      {...row}
+                      rights={rights}
+                      onReply={setReplyTo}
+                      onEdit={edit}
+                      onJump={jump}
+                    />
                   ),
               )}
               {waiting.map(one => (
@@ -147,7 +142,7 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
   function write(): void {
     const id = focusedMessage()
     const message = timeline.messages()?.find(one => one.id === id)
-    if (message) setReplyTo(message)
+    if (message && closed === undefined) setReplyTo(message)
     // At once: the next key is about it already.
     field()?.focus()
   }
@@ -156,6 +151,44 @@ export function Conversation({ channel, server, prompt, closed, target }: Conver
     // The button that was pressed is gone.
     scroller.current?.focus()
   }
+}
+
+/** Leads to a message with what stands around it: to the one that a link or a search is about, at once. */
+function useJump(timeline: Timeline, target: Snowflake | undefined) {
+  const [marked, mark] = useState<Snowflake>()
+  const jump = useCallback(
+    (id: Snowflake) => {
+      const show = async () => {
+        if (!(await timeline.jump(id))) return void say(t("This message is not there any more."))
+        mark(id)
+        requestAnimationFrame(() => document.getElementById(`message-${id}`)?.scrollIntoView({ block: "center" }))
+        setTimeout(() => mark(now => (now === id ? undefined : now)), 3_000)
+      }
+      show().catch(sayFailed)
+    },
+    [timeline],
+  )
+  useEffect(() => {
+    if (target === undefined) return
+    jump(target)
+    // Who follows the same link again is led there again.
+    const { hash } = location
+    const again = () => location.hash === hash && jump(target)
+    addEventListener("hashchange", again)
+    return () => removeEventListener("hashchange", again)
+  }, [target, timeline])
+  return { jump, marked }
+}
+
+/** In a DM both may do what is no moderation; of a channel it is not known at once. */
+function useRights(channel: Snowflake, server: Snowflake | undefined): Rights {
+  const may = usePermissions(server, channel)
+  const mayWrite = may?.["messages.send"] !== false
+  const mayReact = may?.["messages.add_reactions"] !== false
+  const mayDelete = may?.["messages.manage"] === true
+  const mayPin = mayDelete || server === undefined
+  // A row is rendered again when an option of it changes: this stays the same.
+  return useMemo(() => ({ mayWrite, mayReact, mayPin, mayDelete }), [mayWrite, mayReact, mayPin, mayDelete])
 }
 
 const field = () => document.querySelector<HTMLElement>(".composer textarea")

@@ -14,6 +14,14 @@ import { RichText } from "./rich-text.tsx"
 import { me, ownId, watch } from "./session.ts"
 import { Icon } from "./icons.tsx"
 
+/** What the person may do with messages of a channel; with their own they may do more. */
+export interface Rights {
+  readonly mayWrite: boolean
+  readonly mayReact: boolean
+  readonly mayPin: boolean
+  readonly mayDelete: boolean
+}
+
 export interface MessageOptions {
   readonly message: MessageResponse
   readonly server: Snowflake | undefined
@@ -22,6 +30,7 @@ export interface MessageOptions {
   readonly isMarked: boolean
   readonly isEditing: boolean
   readonly repliedTo: MessageResponse | undefined
+  readonly rights: Rights
   readonly onReply: (message: MessageResponse) => void
   readonly onEdit: (message: MessageResponse | undefined) => void
   readonly onJump: (message: Snowflake) => void
@@ -107,14 +116,14 @@ export const MessageRow = memo(function MessageRow(options: MessageOptions) {
         <Attachments of={message.attachments} />
         <Embeds of={message.embeds} />
         {message.poll && <PollOf poll={message.poll} results={message.poll_results} />}
-        <Reactions message={message} />
+        <Reactions message={message} mayReact={options.rights.mayReact} />
       </div>
       {isMet && !isEditing && <Actions {...options} />}
     </article>
   )
 })
 
-function Actions({ message, onReply, onEdit }: MessageOptions) {
+function Actions({ message, rights, onReply, onEdit }: MessageOptions) {
   const [isPicking, pick] = useState(false)
   const { client } = me()
   const where = { channel_id: message.channel_id, message_id: message.id }
@@ -130,25 +139,29 @@ function Actions({ message, onReply, onEdit }: MessageOptions) {
   const pin = () => void attempt(() => (message.pinned ? client.unpinMessage(where) : client.pinMessage(where)))
   return (
     <div class="actions" role="toolbar" aria-label={t("What to do with this message")}>
-      <button
-        type="button"
-        class="quiet small"
-        title={t("React")}
-        aria-label={t("React")}
-        onClick={() => pick(!isPicking)}
-      >
-        <Icon name="smile" />
-      </button>
-      <button
-        type="button"
-        class="quiet small"
-        title={t("Reply")}
-        aria-label={t("Reply")}
-        onClick={() => onReply(message)}
-      >
-        <Icon name="reply" />
-      </button>
-      {isOwn && (
+      {rights.mayReact && (
+        <button
+          type="button"
+          class="quiet small"
+          title={t("React")}
+          aria-label={t("React")}
+          onClick={() => pick(!isPicking)}
+        >
+          <Icon name="smile" />
+        </button>
+      )}
+      {rights.mayWrite && (
+        <button
+          type="button"
+          class="quiet small"
+          title={t("Reply")}
+          aria-label={t("Reply")}
+          onClick={() => onReply(message)}
+        >
+          <Icon name="reply" />
+        </button>
+      )}
+      {isOwn && rights.mayWrite && (
         <button
           type="button"
           class="quiet small"
@@ -159,18 +172,22 @@ function Actions({ message, onReply, onEdit }: MessageOptions) {
           <Icon name="edit" />
         </button>
       )}
-      <button
-        type="button"
-        class="quiet small"
-        title={message.pinned ? t("Unpin") : t("Pin")}
-        aria-label={message.pinned ? t("Unpin") : t("Pin")}
-        onClick={pin}
-      >
-        <Icon name="pin" />
-      </button>
-      <button type="button" class="quiet small" title={t("Delete")} aria-label={t("Delete")} onClick={remove}>
-        <Icon name="bin" />
-      </button>
+      {rights.mayPin && (
+        <button
+          type="button"
+          class="quiet small"
+          title={message.pinned ? t("Unpin") : t("Pin")}
+          aria-label={message.pinned ? t("Unpin") : t("Pin")}
+          onClick={pin}
+        >
+          <Icon name="pin" />
+        </button>
+      )}
+      {(isOwn || rights.mayDelete) && (
+        <button type="button" class="quiet small" title={t("Delete")} aria-label={t("Delete")} onClick={remove}>
+          <Icon name="bin" />
+        </button>
+      )}
       {isPicking && (
         <EmojiPicker
           onClose={() => pick(false)}
@@ -230,7 +247,7 @@ function focusOnce(element: HTMLTextAreaElement | null): void {
   element.setSelectionRange(element.value.length, element.value.length)
 }
 
-function Reactions({ message }: { message: MessageResponse }) {
+function Reactions({ message, mayReact }: { message: MessageResponse; mayReact: boolean }) {
   if (message.reactions.length === 0) return null
   const { client } = me()
   const toggle = (reaction: ReactionResponse) => {
@@ -249,6 +266,7 @@ function Reactions({ message }: { message: MessageResponse }) {
           type="button"
           class="reaction"
           aria-pressed={reaction.me}
+          disabled={!mayReact && !reaction.me}
           aria-label={count(reaction.count, "{emoji}: {n} reaction", "{emoji}: {n} reactions", {
             emoji: reaction.emoji,
           })}

@@ -34,10 +34,6 @@ export function Search({ place, onClose }: { place: Where; onClose: () => void }
     }
     setBusy(false)
   }
-  const open = ({ id, channel_id, server_id }: MessageResponse) => {
-    onClose()
-    goTo({ server: server_id, channel: channel_id, message: id })
-  }
   return (
     <Dialog title={t("Search messages")} onClose={onClose} wide>
       <form
@@ -71,24 +67,7 @@ export function Search({ place, onClose }: { place: Where; onClose: () => void }
       <p class="unseen" role="status">
         {found && count(found.length, "{n} message found", "{n} messages found")}
       </p>
-      <ul class="hits">
-        {found?.map(message => (
-          <li key={message.id}>
-            <button type="button" class="quiet" onClick={() => open(message)}>
-              <b dir="auto">{message.author_username}</b>{" "}
-              <span class="faint">
-                {placeOf(message)} ·{" "}
-                <time dateTime={exactly(message.created_at)}>
-                  {dayName(message.created_at)}, {clock(message.created_at)}
-                </time>
-              </span>
-              <span class="text" dir="auto">
-                {(message.content ?? "").slice(0, 300)}
-              </span>
-            </button>
-          </li>
-        ))}
-      </ul>
+      <Hits of={found ?? []} onClose={onClose} />
       {found?.length === 0 && <p class="empty">{t("Nothing was found.")}</p>}
       <p class="buttons">
         {cursor !== null && (
@@ -101,6 +80,34 @@ export function Search({ place, onClose }: { place: Where; onClose: () => void }
         </button>
       </p>
     </Dialog>
+  )
+}
+
+/** Messages, each of which leads to its place. */
+export function Hits({ of, onClose }: { of: readonly MessageResponse[]; onClose: () => void }) {
+  const open = ({ id, channel_id, server_id }: MessageResponse) => {
+    onClose()
+    goTo({ server: server_id, channel: channel_id, message: id })
+  }
+  return (
+    <ul class="hits">
+      {of.map(message => (
+        <li key={message.id}>
+          <button type="button" class="quiet" onClick={() => open(message)}>
+            <b dir="auto">{message.author_username}</b>{" "}
+            <span class="faint">
+              {placeOf(message)} ·{" "}
+              <time dateTime={exactly(message.created_at)}>
+                {dayName(message.created_at)}, {clock(message.created_at)}
+              </time>
+            </span>
+            <span class="text" dir="auto">
+              {(message.content || message.attachments[0]?.filename || "").slice(0, 300)}
+            </span>
+          </button>
+        </li>
+      ))}
+    </ul>
   )
 }
 

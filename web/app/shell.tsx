@@ -19,6 +19,7 @@ import { keepSubscribed, notify } from "./notifications.ts"
 import { AsOf, comesBack } from "./offline/as-of.tsx"
 import { forgetAll, sendKept } from "./outbox.ts"
 import { Palette } from "./palette.tsx"
+import { Pins } from "./pins.tsx"
 import { goTo, where, type Where } from "./places.ts"
 import { Rail } from "./rail.tsx"
 import { Search } from "./search.tsx"
@@ -36,6 +37,8 @@ export function Shell() {
   const [isSearching, search] = useState(false)
   const [isFinding, find] = useState(false)
   const [isListing, list] = useState(false)
+  /** Of which channel what is pinned is shown. */
+  const [pinned, showPinned] = useState<Snowflake>()
   const panels = usePanels(place)
   useOpened(place)
   useEffect(() => {
@@ -83,11 +86,12 @@ export function Shell() {
         </div>
       </nav>
       <main id="content" tabIndex={-1} onClick={panels.onAside}>
-        <Header place={place} onPanel={panels.toggle} onSearch={() => search(true)} />
+        <Header place={place} onPanel={panels.toggle} onSearch={() => search(true)} onPinned={showPinned} />
         <View place={place} />
       </main>
       {place.view === "server" && <Members server={place.server} />}
       {isSearching && <Search place={place} onClose={() => search(false)} />}
+      {pinned !== undefined && <Pins channel={pinned} onClose={() => showPinned(undefined)} />}
       {isFinding && <Palette onClose={() => find(false)} />}
       {isListing && <KeyList onClose={() => list(false)} />}
       <Questions />
@@ -110,6 +114,8 @@ function View({ place }: { place: Where }) {
     case "direct": {
       const direct = watch("directs").state.directs.get(place.channel)
       const name = direct?.recipient?.username
+      const { relationships } = watch("relationships").state
+      const isBlocked = direct !== undefined && relationships.get(direct.recipient_id)?.status === "blocked"
       const prompt = name === undefined ? t("Your notes") : t("Message {name}", { name: `@${name}` })
       return (
         <Conversation
@@ -117,6 +123,7 @@ function View({ place }: { place: Where }) {
           channel={place.channel}
           server={undefined}
           prompt={prompt}
+          closed={isBlocked ? t("You have blocked {name}.", { name: name ?? "" }) : undefined}
           target={place.message}
         />
       )
@@ -207,10 +214,12 @@ interface HeaderOptions {
   readonly place: Where
   readonly onPanel: (panel: Panel) => void
   readonly onSearch: () => void
+  readonly onPinned: (channel: Snowflake) => void
 }
 
-function Header({ place, onPanel, onSearch }: HeaderOptions) {
+function Header({ place, onPanel, onSearch, onPinned }: HeaderOptions) {
   const { title, about } = titleOf(place)
+  const channel = channelWithMessages(place)
   return (
     <header class="top">
       <button
@@ -226,6 +235,17 @@ function Header({ place, onPanel, onSearch }: HeaderOptions) {
         <p class="faint about" dir="auto">
           {about}
         </p>
+      )}
+      {channel !== undefined && (
+        <button
+          type="button"
+          class="quiet"
+          aria-label={t("Pinned messages")}
+          title={t("Pinned messages")}
+          onClick={() => onPinned(channel)}
+        >
+          <Icon name="pin" />
+        </button>
       )}
       <button type="button" class="quiet" onClick={onSearch} aria-label={t("Search messages")}>
         <Icon name="search" /> <kbd>/</kbd>
@@ -243,6 +263,13 @@ function Header({ place, onPanel, onSearch }: HeaderOptions) {
       )}
     </header>
   )
+}
+
+function channelWithMessages(place: Where): Snowflake | undefined {
+  if (place.view === "direct") return place.channel
+  if (place.view !== "server" || place.channel === undefined) return undefined
+  const facts = watch(`server ${place.server}`).state.servers.get(place.server)?.channels.get(place.channel)
+  return facts && facts.type !== "category" && !isForVoice(facts) ? place.channel : undefined
 }
 
 function titleOf(place: Where): { title: string; about?: string | null } {

@@ -32,7 +32,10 @@ export function linkTo(path: readonly string[], query: Query = {}): string {
 }
 
 export function go(path: readonly string[], query: Query = {}): void {
-  location.hash = linkTo(path, query)
+  const link = linkTo(path, query)
+  // Who asks for the place where they are may have gone astray in it: it is told as a change.
+  if (link === location.hash) dispatchEvent(new HashChangeEvent("hashchange"))
+  else location.hash = link
 }
 
 /** Changes what the place says behind its `?`, without a new entry in the history. */

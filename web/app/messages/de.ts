@@ -231,6 +231,11 @@ export const texts: Readonly<Record<string, string>> = {
   'Words, "a phrase", -without, from:name, in:channel, has:image, before:2026-01-31, pinned:true':
     'Wörter, "genau so", -ohne, from:Name, in:Kanal, has:image, before:2026-01-31, pinned:true',
   "Nothing was found.": "Nichts gefunden.",
+  "Pinned messages": "Angeheftete Nachrichten",
+  "Nothing is pinned here.": "Hier ist nichts angeheftet.",
+  "You may not write in this channel.": "In diesem Kanal darfst du nicht schreiben.",
+  "You have blocked {name}.": "Du hast {name} blockiert.",
+  "This message is not there any more.": "Diese Nachricht gibt es nicht mehr.",
   "{n} message found": "{n} Nachricht gefunden",
   "{n} messages found": "{n} Nachrichten gefunden",
   More: "Mehr",
