@@ -775,6 +775,7 @@ const attempts: { readonly [Name in Asked]: Attempt } = {
     kept: (sql, { ada }) => sql`SELECT FROM user_avatars WHERE user_id = ${ada.id}`,
   }),
   putOwnAvatar: attempt({
+    isEncoded: true,
     as: "lin",
     call: (on, _, signal) => on.putOwnAvatar({ file: fileOf(apng()) }, { signal }),
     kept: (sql, { lin }) => sql`SELECT FROM user_avatars WHERE user_id = ${lin.id}`,
@@ -835,6 +836,7 @@ const attempts: { readonly [Name in Asked]: Attempt } = {
       sql`SELECT FROM members WHERE server_id = ${server.id} AND user_id = ${bots.added} AND roles = ARRAY[${role_id}::bigint]`,
   }),
   putIcon: attempt({
+    isEncoded: true,
     as: "ada",
     call: (on, { server }, signal) => on.putIcon({ server_id: server.id, file: fileOf(apng()) }, { signal }),
     kept: (sql, { server }) => sql`SELECT FROM server_icons WHERE server_id = ${server.id}`,
@@ -1066,6 +1068,7 @@ const attempts: { readonly [Name in Asked]: Attempt } = {
     same: true,
   }),
   uploadAttachment: attempt({
+    isEncoded: true,
     as: "ada",
     call: (on, { channel }, signal) =>
       on.uploadAttachment({ channel_id: channel.id, file: fileOf(apng()) }, { signal }),
