@@ -1068,7 +1068,6 @@ const attempts: { readonly [Name in Asked]: Attempt } = {
     same: true,
   }),
   uploadAttachment: attempt({
-    isEncoded: true,
     as: "ada",
     call: (on, { channel }, signal) =>
       on.uploadAttachment({ channel_id: channel.id, file: fileOf(apng()) }, { signal }),
