@@ -161,8 +161,37 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   await ada.getByRole("dialog").getByRole("button", { name: "Delete" }).click()
   await until("it is gone for both", async () => (await message(lin, "Good morning").count()) === 0)
 
+  await message(lin, "nobody").hover()
+  await message(lin, "nobody").getByRole("button", { name: "Report" }).click()
+  await lin.getByRole("dialog").getByLabel("Reason").fill("Nobody is not a name")
+  expect(await objections(lin)).toEqual([])
+  await lin.getByRole("dialog").getByRole("button", { name: "Report" }).click()
+  await lin.getByText("The operators will look at it.").waitFor()
+
   expect(await objections(ada)).toEqual([])
   expect(await objections(lin)).toEqual([])
+
+  // Who decides about a member is asked first, and says why.
+  const agree = async (does: string, reason: string) => {
+    const dialog = ada.getByRole("dialog").last()
+    await dialog.getByLabel("Reason").fill(reason)
+    await dialog.getByRole("button", { name: does, exact: true }).click()
+  }
+  await ada.locator(".members button", { hasText: linName }).click()
+  await ada.getByLabel("Time out").selectOption("1 hour")
+  await agree("Time out", "Too early")
+  await ada.getByRole("button", { name: "End the time-out" }).click()
+  await ada.getByText("It is over.").waitFor()
+  expect(await objections(ada)).toEqual([])
+  await ada.getByRole("button", { name: "Ban", exact: true }).click()
+  await agree("Ban", "Woke everybody")
+  await lin.getByText("You are not in this server.").waitFor()
+  const server_id = /servers\/(\d+)/.exec(ada.url())![1]!
+  const log = await clientAt(shared.west, await tokenOf(ada)).listAuditLog({ server_id })
+  expect(log.filter(({ reason }) => reason).map(({ action, reason }) => [action, reason])).toEqual([
+    ["MEMBER_BAN", "Woke everybody"],
+    ["MEMBER_UPDATE", "Too early"],
+  ])
   expect([...noise, ...linNoise]).toEqual([])
 
   // What was asked for was made, and no other. Slow mode says how long it lasts, and holds nothing up.
@@ -644,7 +673,7 @@ test("somebody makes a bot and sees its token once; who follows its link adds it
   expect(await refusal(clientAt(shared.west, first).getMe())).toBe("revoked_token")
   const { id } = await clientAt(shared.east, await token.inputValue()).getMe()
   await page.getByText("What it asks for in a server").click()
-  for (const asked of ["messages.manage", "members.ban"]) await page.getByLabel(asked, { exact: true }).check()
+  for (const asked of ["Manage messages", "Ban"]) await page.getByLabel(asked, { exact: true }).check()
   await page.getByLabel("Others may add it to their servers").check()
   await button(page, "Save").click()
   await page.getByText("Saved.").waitFor()
@@ -653,7 +682,7 @@ test("somebody makes a bot and sees its token once; who follows its link adds it
 
   const { page: manager, noise: managerNoise } = await signedIn(skip, shared.west, ada, `#/bots/${id}`)
   await manager.getByText(`A bot of ${lin.username}.`).waitFor()
-  await manager.getByLabel("members.ban", { exact: true }).uncheck()
+  await manager.getByLabel("Ban", { exact: true }).uncheck()
   expect(await objections(manager)).toEqual([])
   await button(manager, "Add it").click()
   await manager.locator(".members li", { hasText: name }).getByText("Bot", { exact: true }).waitFor()
@@ -875,6 +904,8 @@ test("an owner decides: a role, what a channel denies, who can do what and why; 
   await expect(owner.getServer({ server_id })).rejects.toMatchObject({ status: 404 })
   expect(noise.filter(line => !/400/.test(line))).toEqual([])
 })
+
+const tokenOf = (page: Page): Promise<string> => page.evaluate("localStorage.getItem('starling.app.token')")
 
 /** Of who is signed in there. */
 const ownId = (page: Page): Promise<string> =>

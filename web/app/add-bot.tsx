@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks"
 import type { BotPublicResponse, PermissionName, Snowflake } from "../../client/contract.ts"
-import { permissionsIn } from "../../client/permissions.ts"
-import type { KnownServer } from "../../client/state.ts"
 import { Checkbox, Form, Select } from "../kit/forms.tsx"
 import { useResource } from "../kit/resource.ts"
 import { Loaded } from "../kit/states.tsx"
 import { t } from "../kit/text.ts"
 import { say } from "../kit/toasts.tsx"
+import { answersFor, holderIn } from "./may.ts"
 import { avatarOf } from "./names.ts"
+import { titleOf } from "./permission-words.ts"
 import { goTo } from "./places.ts"
 import { me, ownId, watch } from "./session.ts"
 
@@ -23,16 +23,12 @@ export function AddBot({ bot }: { bot: Snowflake }) {
   )
 }
 
-const heldIn = ({ facts: { id, owner_id }, roles, members }: KnownServer) => {
-  const own = members.get(ownId())
-  return own && permissionsIn({ id, owner_id, roles }, { user_id: ownId(), ...own })
-}
-
 function Choice({ bot }: { bot: BotPublicResponse }) {
   const { state } = watch("servers", "user")
   const managed = [...state.servers.values()].flatMap(known => {
-    const held = known && heldIn(known)
-    return held?.["server.manage"]?.isHeld ? [{ known: known!, held }] : []
+    if (!known) return []
+    const held = answersFor(known, holderIn(known, ownId()))
+    return held["server.manage"]?.isHeld ? [{ known, held }] : []
   })
   const [chosen, choose] = useState<Snowflake>()
   const [refused, refuse] = useState<ReadonlySet<string>>(new Set())
@@ -67,7 +63,11 @@ function Choice({ bot }: { bot: BotPublicResponse }) {
               {bot.permissions.map(name => (
                 <Checkbox
                   key={name}
-                  label={mayGive(name) ? name : t("{permission} (you may not give this)", { permission: name })}
+                  label={
+                    mayGive(name)
+                      ? titleOf(name)
+                      : t("{permission} (you may not give this)", { permission: titleOf(name) })
+                  }
                   value={mayGive(name) && !refused.has(name)}
                   onValue={isOn => {
                     const now = new Set(refused)

@@ -6,6 +6,7 @@ const paths = {
   edit: "M4 20h4L19 9l-4-4L4 16zM13 7l4 4",
   pin: "M9 3h6M10 3v6l-3 4h10l-3-4V3M12 13v8",
   bin: "M4 6h16M9 6V4h6v2M6 6l1 14h10l1-14M10 10v6M14 10v6",
+  flag: "M5 21V4M5 4h13l-3 4 3 4H5",
   gear: "M12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM12 2v4M12 18v4M2 12h4M18 12h4M5 5l3 3M16 16l3 3M19 5l-3 3M8 16l-3 3",
   plus: "M12 5v14M5 12h14",
   menu: "M4 6h16M4 12h16M4 18h16",

@@ -1,5 +1,7 @@
-import type { RoleResponse, ServerPermissions, Snowflake } from "../../client/contract.ts"
+import type { OverrideResponse, RoleResponse, ServerPermissions, Snowflake } from "../../client/contract.ts"
 import { useEffect, useRef, useState } from "preact/hooks"
+import { permissionsIn, rankIn, type PermissionAnswer, type PermissionMember } from "../../client/permissions.ts"
+import type { KnownServer } from "../../client/state.ts"
 import { useResource } from "../kit/resource.ts"
 import { me, ownId, watch } from "./session.ts"
 
@@ -8,7 +10,11 @@ const asked = new Map<string, { readonly decides: string; readonly answer: Promi
 const maxAsked = 100
 
 /** All who want to know the same are told by one request. */
-function permissionsIn(server: Snowflake, channel: Snowflake | undefined, decides: string): Promise<ServerPermissions> {
+function ownPermissions(
+  server: Snowflake,
+  channel: Snowflake | undefined,
+  decides: string,
+): Promise<ServerPermissions> {
   const place = `${server} ${channel}`
   const known = asked.get(place)
   if (known?.decides === decides) return known.answer
@@ -72,7 +78,7 @@ export function usePermissions(server: Snowflake | undefined, channel?: Snowflak
   const isIn = server !== undefined && state.servers.has(server)
   const place = `${server} ${channel}`
   const { data } = useResource(
-    async () => (isIn ? permissionsIn(server, channel, decides) : undefined),
+    async () => (isIn ? ownPermissions(server, channel, decides) : undefined),
     [place, decides, isIn],
   )
   // While it is asked again, what was answered last holds: nothing comes and goes in between.
@@ -80,3 +86,21 @@ export function usePermissions(server: Snowflake | undefined, channel?: Snowflak
   if (data) last.current = { place, data }
   return isIn && last.current?.place === place ? last.current.data : undefined
 }
+
+/** As much of a member as permissions and ranks take, as far as the store knows them. */
+export function holderIn({ members }: KnownServer, user: Snowflake): PermissionMember {
+  const { roles = [], timeout_until = null } = members.get(user) ?? {}
+  return { user_id: user, roles, timeout_until }
+}
+
+/** A member's authority: they change what ranks below it. */
+export const rankOf = ({ facts, roles }: KnownServer, member: PermissionMember): number =>
+  rankIn({ owner_id: facts.owner_id, roles }, member)
+
+/** What somebody may do, with why; by the server's own arithmetic. */
+export const answersFor = (
+  { facts, roles }: KnownServer,
+  member: PermissionMember,
+  overrides: readonly OverrideResponse[] = [],
+): Record<string, PermissionAnswer> =>
+  permissionsIn({ id: facts.id, owner_id: facts.owner_id, roles }, member, overrides)

@@ -1,15 +1,10 @@
 import type { Snowflake } from "../../client/contract.ts"
-import { rankIn } from "../../client/permissions.ts"
 import type { KnownServer } from "../../client/state.ts"
 import { Select } from "../kit/forms.tsx"
 import { t } from "../kit/text.ts"
 import { attempt } from "../kit/toasts.tsx"
-import { useMay } from "./may.ts"
+import { holderIn, rankOf, useMay } from "./may.ts"
 import { me, ownId } from "./session.ts"
-
-/** The authority of a member that the store knows. */
-export const rankOfMember = ({ facts, roles, members }: KnownServer, user: Snowflake): number =>
-  rankIn({ owner_id: facts.owner_id, roles }, { user_id: user, roles: members.get(user)?.roles ?? [] })
 
 /** The roles of a member; those below one's own can be taken and given here. */
 export function MemberRoles({ known, user, name }: { known: KnownServer; user: Snowflake; name: string }) {
@@ -17,7 +12,7 @@ export function MemberRoles({ known, user, name }: { known: KnownServer; user: S
   const may = useMay(server)
   const { client } = me()
   const held = known.members.get(user)?.roles ?? []
-  const rank = rankOfMember(known, ownId())
+  const rank = rankOf(known, holderIn(known, ownId()))
   const mayAssign = may("members.manage_roles") || may("roles.manage")
   const roles = [...known.roles.values()]
     .filter(({ is_default }) => !is_default)

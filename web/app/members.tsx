@@ -2,15 +2,13 @@ import { memo } from "preact/compat"
 import { useState } from "preact/hooks"
 import type { Snowflake } from "../../client/contract.ts"
 import type { KnownMember, KnownServer } from "../../client/state.ts"
-import { Dialog } from "../kit/dialog.tsx"
 import { byLocale, t } from "../kit/text.ts"
-import { attempt } from "../kit/toasts.tsx"
+import { later } from "./later.tsx"
 import { avatarOf, colorStyleIn } from "./names.ts"
-import { goTo } from "./places.ts"
 import { Presence } from "./presence.tsx"
-import { useMay } from "./may.ts"
-import { MemberRoles, rankOfMember } from "./member-roles.tsx"
-import { me, ownId, watch } from "./session.ts"
+import { watch } from "./session.ts"
+
+const MemberCard = later(async () => (await import("./dialogs.ts")).MemberCard)
 
 /** So many are listed; more of a large server are found by their name. */
 const maxListed = 200
@@ -53,7 +51,7 @@ export const Members = memo(function Members({ server }: { server: Snowflake }) 
         </section>
       ))}
       {chosen !== undefined && known.members.has(chosen) && (
-        <MemberCard server={server} known={known} id={chosen} onClose={() => choose(undefined)} />
+        <MemberCard known={known} id={chosen} onClose={() => choose(undefined)} />
       )}
     </aside>
   )
@@ -84,72 +82,4 @@ function groupsOf(known: KnownServer, statusOf: (user: Snowflake) => string | un
       ? [{ title, members: members.toSorted((one, other) => collator().compare(nameOf(one), nameOf(other))) }]
       : []
   })
-}
-
-function MemberCard({
-  server,
-  known,
-  id,
-  onClose,
-}: {
-  server: Snowflake
-  known: KnownServer
-  id: Snowflake
-  onClose: () => void
-}) {
-  const member = known.members.get(id)!
-  const may = useMay(server)
-  const { client } = me()
-  const isSelf = id === ownId()
-  // Nobody decides about who ranks as high as they do.
-  const isBelow = rankOfMember(known, id) < rankOfMember(known, ownId())
-  const act = (work: () => Promise<unknown>, done?: string) => async () => {
-    if (await attempt(work, done)) onClose()
-  }
-  const write = act(async () => goTo({ channel: (await client.openDirectChannel({ recipient_id: id })).id }))
-  return (
-    <Dialog title={member.nickname ?? member.username} onClose={onClose}>
-      <p>
-        <img class="avatar" src={avatarOf(id, member.avatar_url)} alt="" width={64} height={64} /> @{member.username}
-      </p>
-      <MemberRoles known={known} user={id} name={member.nickname ?? member.username} />
-      {!isSelf && (
-        <p class="buttons start">
-          {!member.bot && (
-            <button type="button" class="strong" onClick={() => void write()}>
-              {t("Message")}
-            </button>
-          )}
-          {!member.bot && (
-            <button type="button" onClick={() => void act(() => client.requestFriend({ user_id: id }), t("Asked."))()}>
-              {t("Add as a friend")}
-            </button>
-          )}
-          {may("members.kick") && isBelow && (
-            <button
-              type="button"
-              class="danger"
-              onClick={() => void act(() => client.kickMember({ server_id: server, member_id: id }), t("Removed."))()}
-            >
-              {t("Remove")}
-            </button>
-          )}
-          {may("members.ban") && isBelow && (
-            <button
-              type="button"
-              class="danger"
-              onClick={() => void act(() => client.banUser({ server_id: server, user_id: id }), t("Banned."))()}
-            >
-              {t("Ban")}
-            </button>
-          )}
-        </p>
-      )}
-      <p class="buttons">
-        <button type="button" onClick={onClose}>
-          {t("Close")}
-        </button>
-      </p>
-    </Dialog>
-  )
 }

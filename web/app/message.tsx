@@ -1,7 +1,7 @@
 import { memo } from "preact/compat"
 import { useState } from "preact/hooks"
 import type { AttachmentResponse, MessageResponse, ReactionResponse, Snowflake } from "../../client/contract.ts"
-import { ask } from "../kit/dialog.tsx"
+import { ask, present } from "../kit/dialog.tsx"
 import { bytes } from "../kit/format.ts"
 import { count, t } from "../kit/text.ts"
 import { attempt, sayFailed } from "../kit/toasts.tsx"
@@ -10,6 +10,7 @@ import { EmojiPicker } from "./emoji-picker.tsx"
 import { avatarOf, colorStyleIn, initials, nameIn, pathOnServer, plainText } from "./names.ts"
 import { forget, sendAgain, type Outgoing } from "./outbox.ts"
 import { PollOf } from "./poll.tsx"
+import type { Given } from "./report.tsx"
 import { RichText } from "./rich-text.tsx"
 import { me, ownId, watch } from "./session.ts"
 import { Icon } from "./icons.tsx"
@@ -136,6 +137,12 @@ function Actions({ message, rights, onReply, onEdit }: MessageOptions) {
       isDangerous: true,
       work: () => client.deleteMessage(where),
     })
+  const report = () =>
+    present(async () => {
+      const { Report } = await import("./dialogs.ts")
+      const send = (given: Given) => client.reportMessage({ ...where, ...given })
+      return onClose => <Report title={t("Report this message")} send={send} onClose={onClose} />
+    })
   const pin = () => void attempt(() => (message.pinned ? client.unpinMessage(where) : client.pinMessage(where)))
   return (
     <div class="actions" role="toolbar" aria-label={t("What to do with this message")}>
@@ -181,6 +188,11 @@ function Actions({ message, rights, onReply, onEdit }: MessageOptions) {
           onClick={pin}
         >
           <Icon name="pin" />
+        </button>
+      )}
+      {!isOwn && message.webhook_id === undefined && (
+        <button type="button" class="quiet small" title={t("Report")} aria-label={t("Report")} onClick={report}>
+          <Icon name="flag" />
         </button>
       )}
       {(isOwn || rights.mayDelete) && (

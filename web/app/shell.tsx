@@ -2,9 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import type { Snowflake } from "../../client/contract.ts"
 import { Questions } from "../kit/dialog.tsx"
 import { useKeys } from "../kit/keys.ts"
-import { useResource } from "../kit/resource.ts"
 import { go } from "../kit/router.ts"
-import { Loaded } from "../kit/states.tsx"
 import { msgid, t } from "../kit/text.ts"
 import { Toasts } from "../kit/toasts.tsx"
 import { watchActivity } from "./activity.ts"
@@ -14,6 +12,7 @@ import { DirectList } from "./direct-list.tsx"
 import { Friends } from "./friends.tsx"
 import { Joining, inviteInPath } from "./invite.tsx"
 import { KeyList } from "../kit/key-list.tsx"
+import { later } from "./later.tsx"
 import { Members } from "./members.tsx"
 import { keepSubscribed, notify } from "./notifications.ts"
 import { AsOf, comesBack } from "./offline/as-of.tsx"
@@ -27,7 +26,6 @@ import { me, onLeave, watch } from "./session.ts"
 import { Settings } from "./settings/settings.tsx"
 import { Icon } from "./icons.tsx"
 import { isForVoice } from "../../client/state.ts"
-import { AddBot } from "./add-bot.tsx"
 import { CallBar, VoiceChannel } from "./voice/voice-channel.tsx"
 
 /** Everything that a person sees who is signed in. */
@@ -110,7 +108,7 @@ function View({ place }: { place: Where }) {
     case "addBot":
       return <AddBot key={place.bot} bot={place.bot} />
     case "serverSettings":
-      return <ServerSettings {...place} />
+      return <ServerSettings server={place.server} part={place.part} item={place.item} />
     case "direct": {
       const direct = watch("directs").state.directs.get(place.channel)
       const name = direct?.recipient?.username
@@ -133,11 +131,8 @@ function View({ place }: { place: Where }) {
   }
 }
 
-/** Loaded when somebody opens it: most people only talk. */
-function ServerSettings({ server, part, item }: Extract<Where, { view: "serverSettings" }>) {
-  const code = useResource(() => import("./server-settings/server-settings.tsx"), [])
-  return <Loaded of={code}>{({ ServerSettings: View }) => <View server={server} part={part} item={item} />}</Loaded>
-}
+const ServerSettings = later(async () => (await import("./server-settings/server-settings.tsx")).ServerSettings)
+const AddBot = later(async () => (await import("./dialogs.ts")).AddBot)
 
 function ServerView({
   server,

@@ -2,7 +2,9 @@ import { signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { wordsOf } from "./api.ts"
+import { TextField } from "./forms.tsx"
 import { t } from "./text.ts"
+import { sayFailed } from "./toasts.tsx"
 
 interface DialogOptions {
   readonly title: string
@@ -74,8 +76,10 @@ interface Question {
   readonly isDangerous?: boolean
   /** What has to be typed first. */
   readonly typed?: string
+  /** Asks for a reason too, which may be left out; `hint` says who reads it. */
+  readonly reason?: { readonly hint: string; readonly maxLength: number }
   /** The dialog stays open, and says why, when this fails. */
-  readonly work: () => Promise<unknown>
+  readonly work: (reason: string) => Promise<unknown>
 }
 
 const question = signal<Question | undefined>(undefined)
@@ -85,14 +89,31 @@ export function ask(asked: Question): void {
   question.value = asked
 }
 
-/** Where questions are asked. */
-export function Questions() {
-  const asked = question.value
-  return asked && <Asked key={asked.title} {...asked} onClose={() => (question.value = undefined)} />
+type Presented = (onClose: () => void) => ComponentChildren
+const presented = signal<Presented | undefined>(undefined)
+
+/**
+ * Shows a dialog, whose code is loaded when somebody first asks for it. It stays when what asked for
+ * it is hidden or gone, such as the buttons of a message.
+ */
+export function present(load: () => Promise<Presented>): void {
+  load().then(dialog => void (presented.value = dialog), sayFailed)
 }
 
-function Asked({ title, will, does, isDangerous, typed, work, onClose }: Question & { onClose: () => void }) {
+/** Where questions are asked, and dialogs shown. */
+export function Questions() {
+  const asked = question.value
+  return (
+    <>
+      {presented.value?.(() => (presented.value = undefined))}
+      {asked && <Asked key={asked.title} {...asked} onClose={() => (question.value = undefined)} />}
+    </>
+  )
+}
+
+function Asked({ title, will, does, isDangerous, typed, reason, work, onClose }: Question & { onClose: () => void }) {
   const [written, write] = useState("")
+  const [why, explain] = useState("")
   const [failure, fail] = useState<string>()
   const [isBusy, setBusy] = useState(false)
   const input = useId()
@@ -101,7 +122,7 @@ function Asked({ title, will, does, isDangerous, typed, work, onClose }: Questio
     if (isBusy) return
     setBusy(true)
     try {
-      await work()
+      await work(why.trim())
       onClose()
     } catch (error) {
       fail(wordsOf(error))
@@ -117,6 +138,15 @@ function Asked({ title, will, does, isDangerous, typed, work, onClose }: Questio
             <label for={input}>{t("Type {word} to go on", { word: typed })}</label>
             <input id={input} value={written} autocomplete="off" onInput={event => write(event.currentTarget.value)} />
           </p>
+        )}
+        {reason && (
+          <TextField
+            label={t("Reason")}
+            value={why}
+            onValue={explain}
+            hint={reason.hint}
+            maxLength={reason.maxLength}
+          />
         )}
         {failure && (
           <p role="alert" class="failure">

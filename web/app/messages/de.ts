@@ -465,6 +465,43 @@ export const texts: Readonly<Record<string, string>> = {
   "Connecting to {n} people …": "Verbinde mit {n} Personen …",
   "In the call": "Im Anruf",
 
+  // Deciding about members, reports
+  "5 minutes": "5 Minuten",
+  "1 hour": "1 Stunde",
+  "1 day": "1 Tag",
+  "1 week": "1 Woche",
+  "Remove {name} from the server?": "{name} vom Server entfernen?",
+  "They lose their roles here. With an invite they can come back.":
+    "Die Rollen hier gehen verloren. Mit einer Einladung ist die Rückkehr möglich.",
+  "It stands in the audit log.": "Steht im Protokoll des Servers.",
+  "Ban {name}?": "{name} sperren?",
+  "They leave the server, and cannot come back until somebody lifts the ban.":
+    "Das entfernt vom Server und verhindert die Rückkehr, bis jemand die Sperre aufhebt.",
+  "Time out": "Auszeit geben",
+  "Time {name} out for {duration}?": "{name} eine Auszeit geben ({duration})?",
+  "Until then they can only read: no messages, no reactions, no voice.":
+    "Bis dahin geht nur Lesen: keine Nachrichten, keine Reaktionen, keine Sprache.",
+  "Every member can see it.": "Alle Mitglieder können ihn sehen.",
+  "Timed out.": "Die Auszeit läuft.",
+  "Timed out until:": "Auszeit bis:",
+  "It is over.": "Sie ist zu Ende.",
+  "End the time-out": "Auszeit beenden",
+  Report: "Melden",
+  "Report {name}": "{name} melden",
+  "Report this message": "Diese Nachricht melden",
+  "What it is about": "Worum es geht",
+  Harassment: "Belästigung",
+  Spam: "Spam",
+  Inappropriate: "Unangebracht",
+  Illegal: "Verboten",
+  Hate: "Hass",
+  Threats: "Drohungen",
+  "Pretends to be somebody else": "Gibt sich als jemand anderes aus",
+  "Something else": "Etwas anderes",
+  "The operators will look at it.": "Die Betreiber sehen es sich an.",
+  "The operators of this service read it, not the members.":
+    "Das lesen die Betreiber dieses Dienstes, nicht die Mitglieder.",
+
   // Settings of a server: roles, permissions, channels, emoji, webhooks, rules, the audit log
   Roles: "Rollen",
   Emoji: "Emoji",
@@ -841,7 +878,6 @@ export const texts: Readonly<Record<string, string>> = {
   "Take it out": "Entfernen",
   "One more": "Noch einer",
   "This is no JSON yet.": "Das ist noch kein JSON.",
-  "What it is about": "Worum es geht",
   "Where newcomers arrive": "Wo Neue ankommen",
   "In the first channel": "Im ersten Kanal",
   "Members are notified of": "Mitglieder erfahren von",

@@ -8,7 +8,7 @@ import { t } from "../../kit/text.ts"
 import { Time } from "../../kit/time.tsx"
 import { nameIn } from "../names.ts"
 import { me } from "../session.ts"
-import { titleOf } from "./permission-words.ts"
+import { titleOf } from "../permission-words.ts"
 import { MemberPicker, useServer, type PartOptions } from "./shared.tsx"
 
 type Action = AuditLogEntryResponse["action"]

@@ -8,9 +8,10 @@ import { useResource, type Resource } from "../../kit/resource.ts"
 import { Loaded } from "../../kit/states.tsx"
 import { count, t } from "../../kit/text.ts"
 import { attempt, say } from "../../kit/toasts.tsx"
+import { answersFor, rankOf } from "../may.ts"
 import { me } from "../session.ts"
-import { permissionGroups, type PermissionName } from "./permission-words.ts"
-import { answersFor, MemberPicker, nameOfMember, rankOf, useEvents, useHolder, useSelf } from "./shared.tsx"
+import { permissionGroups, type PermissionName } from "../permission-words.ts"
+import { MemberPicker, nameOfMember, useEvents, useHolder, useSelf } from "./shared.tsx"
 import { WhatMembersCan } from "./why.tsx"
 
 type Target = Pick<OverrideResponse, "target_id" | "type">

@@ -1,9 +1,10 @@
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks"
-import { opcodes, type OverrideResponse, type Snowflake } from "../../../client/contract.ts"
-import { permissionsIn, rankIn, type PermissionAnswer, type PermissionMember } from "../../../client/permissions.ts"
+import { opcodes, type Snowflake } from "../../../client/contract.ts"
+import type { PermissionMember } from "../../../client/permissions.ts"
 import type { KnownServer } from "../../../client/state.ts"
 import { useResource } from "../../kit/resource.ts"
 import { t } from "../../kit/text.ts"
+import { holderIn } from "../may.ts"
 import { avatarOf, nameIn } from "../names.ts"
 import { me, ownId, watch } from "../session.ts"
 
@@ -50,20 +51,7 @@ export function useHolder(known: KnownServer, user: Snowflake, isMember = true):
   return member && { user_id: user, roles: member.roles, timeout_until: member.timeout_until }
 }
 
-export const useSelf = (known: KnownServer): PermissionMember =>
-  useHolder(known, ownId()) ?? { user_id: ownId(), roles: [], timeout_until: null }
-
-/** A member's authority: they change what ranks below it. */
-export const rankOf = ({ facts, roles }: KnownServer, member: PermissionMember): number =>
-  rankIn({ owner_id: facts.owner_id, roles }, member)
-
-/** What somebody may do, with why; by the server's own arithmetic. */
-export const answersFor = (
-  { facts, roles }: KnownServer,
-  member: PermissionMember,
-  overrides: readonly OverrideResponse[] = [],
-): Record<string, PermissionAnswer> =>
-  permissionsIn({ id: facts.id, owner_id: facts.owner_id, roles }, member, overrides)
+export const useSelf = (known: KnownServer): PermissionMember => useHolder(known, ownId()) ?? holderIn(known, ownId())
 
 interface MoveOptions {
   readonly name: string

@@ -3,8 +3,9 @@ import type { OverrideResponse, Snowflake } from "../../../client/contract.ts"
 import type { PermissionAnswer, PermissionStep } from "../../../client/permissions.ts"
 import type { KnownServer } from "../../../client/state.ts"
 import { t } from "../../kit/text.ts"
-import { permissionGroups } from "./permission-words.ts"
-import { answersFor, MemberPicker, nameOfMember, useHolder } from "./shared.tsx"
+import { answersFor } from "../may.ts"
+import { permissionGroups } from "../permission-words.ts"
+import { MemberPicker, nameOfMember, useHolder } from "./shared.tsx"
 
 interface WhyOptions {
   readonly known: KnownServer

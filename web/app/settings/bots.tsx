@@ -8,7 +8,7 @@ import { Empty, Loaded } from "../../kit/states.tsx"
 import { t } from "../../kit/text.ts"
 import { attempt, say, sayFailed } from "../../kit/toasts.tsx"
 import { avatarOf } from "../names.ts"
-import { permissionNames } from "../permission-names.ts"
+import { permissionGroups } from "../permission-words.ts"
 import { base, me } from "../session.ts"
 
 /** What somebody opens who is to add the bot to their server. */
@@ -169,17 +169,23 @@ function PermissionChoice({
   value: ReadonlySet<string>
   onValue: (value: ReadonlySet<string>) => void
 }) {
-  return permissionNames.map(name => (
-    <Checkbox
-      key={name}
-      label={name}
-      value={value.has(name)}
-      onValue={isOn => {
-        const now = new Set(value)
-        if (isOn) now.add(name)
-        else now.delete(name)
-        onValue(now)
-      }}
-    />
+  return permissionGroups().map(({ title, permissions }) => (
+    <fieldset key={title}>
+      <legend>{title}</legend>
+      {permissions.map(([name, { title: label, about }]) => (
+        <Checkbox
+          key={name}
+          label={label}
+          hint={about}
+          value={value.has(name)}
+          onValue={isOn => {
+            const now = new Set(value)
+            if (isOn) now.add(name)
+            else now.delete(name)
+            onValue(now)
+          }}
+        />
+      ))}
+    </fieldset>
   ))
 }

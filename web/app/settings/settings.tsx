@@ -1,13 +1,15 @@
 import { linkTo } from "../../kit/router.ts"
 import { msgid, t } from "../../kit/text.ts"
+import { later } from "../later.tsx"
 import { signOut } from "../session.ts"
 import { Account } from "./account.tsx"
-import { Bots } from "./bots.tsx"
 import { Look } from "./look.tsx"
 import { Notifications } from "./notifications.tsx"
 import { Privacy } from "./privacy.tsx"
 import { Security } from "./security.tsx"
 import { Sessions } from "./sessions.tsx"
+
+const Bots = later(async () => (await import("../dialogs.ts")).Bots)
 
 const parts = [
   ["account", msgid("Account")],

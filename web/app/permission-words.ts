@@ -1,5 +1,5 @@
-import type { ServerPermissions } from "../../../client/contract.ts"
-import { t } from "../../kit/text.ts"
+import type { ServerPermissions } from "../../client/contract.ts"
+import { t } from "../kit/text.ts"
 
 /** A permission by its own name; the others are aliases. */
 export type PermissionName = Exclude<

@@ -1,0 +1,5 @@
+/** What is seldom asked for: loaded as one file, when somebody first asks for any of it. */
+export { AddBot } from "./add-bot.tsx"
+export { MemberCard } from "./member-card.tsx"
+export { Report } from "./report.tsx"
+export { Bots } from "./settings/bots.tsx"
