@@ -133,11 +133,11 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   await message(ada, "I am here, and awake").waitFor()
 
   // Who moderates nothing is offered none of it; what is pinned is listed for both and leads to its place.
-  expect(await actions(lin, "nobody")).toEqual(["React", "Reply"])
+  expect(await actions(lin, "nobody")).toEqual(["React", "Reply", "Report"])
   expect(await actions(lin, "I am here, and awake")).toEqual(["React", "Reply", "Edit", "Delete"])
   await lin.getByRole("button", { name: "Pinned messages" }).click()
   await lin.getByText("Nothing is pinned here.").waitFor()
-  expect(await actions(ada, "I am here, and awake")).toEqual(["React", "Reply", "Pin", "Delete"])
+  expect(await actions(ada, "I am here, and awake")).toEqual(["React", "Reply", "Pin", "Report", "Delete"])
   await said.getByRole("button", { name: "Pin", exact: true }).click()
   await lin.locator(".hits button", { hasText: "and awake" }).waitFor()
   expect(await objections(lin)).toEqual([])
@@ -161,6 +161,33 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   await ada.getByRole("dialog").getByRole("button", { name: "Delete" }).click()
   await until("it is gone for both", async () => (await message(lin, "Good morning").count()) === 0)
 
+  // A poll, which its author ends; what a channel notifies of; one's own status; a report.
+  await ada.getByRole("button", { name: "Make a poll" }).click()
+  await ada.getByLabel("Question").fill("Tea or coffee?")
+  await ada.getByLabel("Option 1").fill("Tea")
+  await ada.getByLabel("Option 2").fill("Coffee")
+  await ada.getByRole("button", { name: "Another option" }).click()
+  expect(await objections(ada)).toEqual([])
+  await ada.getByRole("dialog").getByRole("button", { name: "Send" }).click()
+  const poll = lin.getByRole("group", { name: "Tea or coffee?" })
+  await poll.getByLabel("Coffee").check()
+  await lin.getByRole("button", { name: "Vote", exact: true }).click()
+  await ada.getByText("1 vote", { exact: true }).waitFor()
+  expect(await lin.getByRole("button", { name: "End the poll" }).count()).toBe(0)
+  await ada.getByRole("button", { name: "End the poll" }).click()
+  await ada.getByRole("dialog").getByRole("button", { name: "End the poll" }).click()
+  await lin.getByText("1 vote · ended").waitFor()
+  await lin.getByRole("button", { name: /^Notifications of #/ }).click()
+  await lin.getByLabel("What notifies you").selectOption("Mentions only")
+  await lin.getByLabel("Mute", { exact: true }).selectOption("For 8 hours")
+  await lin.getByRole("button", { name: "Save" }).click()
+  await lin.getByRole("button", { name: /^Notifications of #.*: muted/ }).waitFor()
+  await lin.locator(".channel", { hasText: "Muted" }).waitFor()
+  await lin.getByRole("button", { name: "Your status" }).click()
+  await lin.getByLabel("Others see you as").selectOption("do not disturb")
+  await lin.getByLabel("What you are up to").fill("Nesting")
+  await lin.getByRole("button", { name: "Save" }).click()
+  await ada.locator(".members .presence.dnd[title='do not disturb Nesting']").waitFor()
   await message(lin, "nobody").hover()
   await message(lin, "nobody").getByRole("button", { name: "Report" }).click()
   await lin.getByRole("dialog").getByLabel("Reason").fill("Nobody is not a name")
@@ -170,28 +197,6 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
 
   expect(await objections(ada)).toEqual([])
   expect(await objections(lin)).toEqual([])
-
-  // Who decides about a member is asked first, and says why.
-  const agree = async (does: string, reason: string) => {
-    const dialog = ada.getByRole("dialog").last()
-    await dialog.getByLabel("Reason").fill(reason)
-    await dialog.getByRole("button", { name: does, exact: true }).click()
-  }
-  await ada.locator(".members button", { hasText: linName }).click()
-  await ada.getByLabel("Time out").selectOption("1 hour")
-  await agree("Time out", "Too early")
-  await ada.getByRole("button", { name: "End the time-out" }).click()
-  await ada.getByText("It is over.").waitFor()
-  expect(await objections(ada)).toEqual([])
-  await ada.getByRole("button", { name: "Ban", exact: true }).click()
-  await agree("Ban", "Woke everybody")
-  await lin.getByText("You are not in this server.").waitFor()
-  const server_id = /servers\/(\d+)/.exec(ada.url())![1]!
-  const log = await clientAt(shared.west, await tokenOf(ada)).listAuditLog({ server_id })
-  expect(log.filter(({ reason }) => reason).map(({ action, reason }) => [action, reason])).toEqual([
-    ["MEMBER_BAN", "Woke everybody"],
-    ["MEMBER_UPDATE", "Too early"],
-  ])
   expect([...noise, ...linNoise]).toEqual([])
 
   // What was asked for was made, and no other. Slow mode says how long it lasts, and holds nothing up.
@@ -210,6 +215,28 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   await owner.editChannel({ channel_id, slowmode_seconds: 0 })
   await failed("too soon").getByRole("button", { name: "Try again" }).click()
   await message(ada, "too soon").waitFor()
+
+  // Who decides about a member is asked first, and says why.
+  const agree = async (does: string, reason: string) => {
+    const dialog = ada.getByRole("dialog").last()
+    await dialog.getByLabel("Reason").fill(reason)
+    await dialog.getByRole("button", { name: does, exact: true }).click()
+  }
+  await ada.locator(".members button", { hasText: linName }).click()
+  await ada.getByText("Nesting").waitFor()
+  await ada.getByLabel("Time out").selectOption("1 hour")
+  await agree("Time out", "Too early")
+  await ada.getByRole("button", { name: "End the time-out" }).click()
+  await ada.getByText("It is over.").waitFor()
+  expect(await objections(ada)).toEqual([])
+  await ada.getByRole("button", { name: "Ban", exact: true }).click()
+  await agree("Ban", "Woke everybody")
+  await lin.getByText("You are not in this server.").waitFor()
+  const log = await owner.listAuditLog({ server_id })
+  expect(log.filter(({ reason }) => reason).map(({ action, reason }) => [action, reason])).toEqual([
+    ["MEMBER_BAN", "Woke everybody"],
+    ["MEMBER_UPDATE", "Too early"],
+  ])
   if (process.env["SHOTS"]) {
     await ada.screenshot({ path: `${process.env["SHOTS"]}/ada.png` })
     await lin.screenshot({ path: `${process.env["SHOTS"]}/lin.png` })
@@ -367,7 +394,7 @@ test("a long history: it opens at the first unread, goes back without a jump, st
   const field = page.getByRole("textbox", { name: /^Message / })
   await rest.setOverride({ ...everyone, deny: ["messages.send"] })
   await page.getByText("You may not write in this channel.").waitFor()
-  expect([await field.count(), await actions(page, "needle")]).toEqual([0, ["React"]])
+  expect([await field.count(), await actions(page, "needle")]).toEqual([0, ["React", "Report"]])
   await rest.setOverride({ ...everyone, deny: [] })
   await field.waitFor()
   await rest.deleteMessage({ channel_id, message_id: needle })
@@ -904,8 +931,6 @@ test("an owner decides: a role, what a channel denies, who can do what and why; 
   await expect(owner.getServer({ server_id })).rejects.toMatchObject({ status: 404 })
   expect(noise.filter(line => !/400/.test(line))).toEqual([])
 })
-
-const tokenOf = (page: Page): Promise<string> => page.evaluate("localStorage.getItem('starling.app.token')")
 
 /** Of who is signed in there. */
 const ownId = (page: Page): Promise<string> =>

@@ -5,6 +5,7 @@ import { Dialog } from "../kit/dialog.tsx"
 import { Form, Select, TextField } from "../kit/forms.tsx"
 import { t } from "../kit/text.ts"
 import { ShareLink } from "./invite.tsx"
+import { Bell, MutedMark } from "./bell.tsx"
 import { groupsOf, isCategory } from "./channel-order.ts"
 import { linkToPlace } from "./places.ts"
 import { useMay } from "./may.ts"
@@ -43,6 +44,7 @@ export function ChannelList({ server, current }: { server: Snowflake; current: S
             <Icon name="plus" />
           </button>
         )}
+        {known && <Bell key={server} place={{ server }} name={known.facts.name} small />}
         <a
           class="button small"
           href={`#/servers/${server}/settings`}
@@ -95,6 +97,7 @@ function Channels({
               <span class="long" dir="auto">
                 {name}
               </span>
+              <MutedMark id={id} />
               {unread && unread.mentions > 0 && <span class="mark">{unread.mentions}</span>}
               {unread && <span class="unseen">{t("unread")}</span>}
             </a>

@@ -4,6 +4,7 @@ import type { MessageResponse, Snowflake } from "../../client/contract.ts"
 import { uploadInChunks } from "../../client/uploads.ts"
 import { wordsOf } from "../kit/api.ts"
 import { bytes } from "../kit/format.ts"
+import { present } from "../kit/dialog.tsx"
 import { useKeys } from "../kit/keys.ts"
 import { t } from "../kit/text.ts"
 import { draftIn, keepDraft } from "./drafts.ts"
@@ -97,6 +98,7 @@ export function Composer({
       {completion.list}
       <div class="line">
         <FileButton onFiles={add} />
+        <PollButton channel={channel} />
         <textarea
           ref={field}
           rows={1}
@@ -172,6 +174,25 @@ function insert(what: string, field: HTMLTextAreaElement | null, write: (text: s
   field.focus()
   putCursor(field, from + what.length)
 }
+
+/** A poll is a message of its own. */
+const PollButton = ({ channel }: { channel: Snowflake }) => (
+  <button
+    type="button"
+    class="quiet"
+    aria-label={t("Make a poll")}
+    title={t("Make a poll")}
+    onClick={() => makePoll(channel)}
+  >
+    <Icon name="poll" />
+  </button>
+)
+
+const makePoll = (channel: Snowflake) =>
+  present(async () => {
+    const { PollMaker } = await import("./dialogs.ts")
+    return onClose => <PollMaker channel={channel} onClose={onClose} />
+  })
 
 const Replying = ({ to, onReplied }: { to: string; onReplied: () => void }) => (
   <p class="replying">

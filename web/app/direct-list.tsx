@@ -1,6 +1,7 @@
 import type { Snowflake } from "../../client/contract.ts"
 import { t } from "../kit/text.ts"
 import { attempt } from "../kit/toasts.tsx"
+import { MutedMark } from "./bell.tsx"
 import { avatarOf } from "./names.ts"
 import { goTo, linkToPlace } from "./places.ts"
 import { Presence } from "./presence.tsx"
@@ -49,6 +50,7 @@ export function DirectList({ current }: { current: Snowflake | undefined }) {
                   {recipient?.username ?? t("somebody")}
                 </span>
                 <Presence user={recipient_id} />
+                <MutedMark id={id} />
                 {unread && <span class="mark">{unread.count > 99 ? "99+" : unread.count}</span>}
               </a>
             </li>

@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks"
 import type { PollResponse, PollResultsResponse, Snowflake } from "../../client/contract.ts"
+import { ask } from "../kit/dialog.tsx"
 import { count, t } from "../kit/text.ts"
 import { attempt } from "../kit/toasts.tsx"
-import { me } from "./session.ts"
+import { me, ownId } from "./session.ts"
 
 export function PollOf({ poll, results }: { poll: PollResponse; results: PollResultsResponse | null }) {
   // What a vote was answered with is newer than the message, which never says how its reader has voted.
@@ -14,6 +15,13 @@ export function PollOf({ poll, results }: { poll: PollResponse; results: PollRes
   const total = results?.total_votes ?? voted?.total_votes ?? poll.total_votes
   const toggle = (id: Snowflake, on: boolean) =>
     choose(poll.allow_multiple_choice ? (on ? [...chosen, id] : chosen.filter(one => one !== id)) : on ? [id] : [])
+  const end = () =>
+    ask({
+      title: t("End the poll?"),
+      will: <p>{t("Nobody can vote after that.")}</p>,
+      does: t("End the poll"),
+      work: () => me().client.closePoll({ poll_id: poll.id }),
+    })
   const vote = async (event: Event) => {
     event.preventDefault()
     await attempt(async () => setVoted(await me().client.votePoll({ poll_id: poll.id, option_ids: [...chosen] })))
@@ -50,6 +58,11 @@ export function PollOf({ poll, results }: { poll: PollResponse; results: PollRes
       {!isOver && (
         <button type="submit" class="small" disabled={chosen.length === 0}>
           {own.length > 0 ? t("Change my vote") : t("Vote")}
+        </button>
+      )}{" "}
+      {!isOver && poll.created_by === ownId() && (
+        <button type="button" class="small quiet" onClick={end}>
+          {t("End the poll")}
         </button>
       )}
     </form>

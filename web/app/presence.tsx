@@ -12,11 +12,13 @@ const words = {
 
 /** A dot that says whether somebody is there, as far as this page was told. */
 export function Presence({ user, otherwise }: { user: Snowflake; otherwise?: keyof typeof words | undefined }) {
-  const status = watch("presences").state.presences.get(user)?.status ?? otherwise
+  const known = watch("presences").state.presences.get(user)
+  const status = known?.status ?? otherwise
   if (status === undefined) return null
+  const title = [t(words[status]), known?.custom_emoji, known?.custom_status].filter(Boolean).join(" ")
   return (
-    <span class={`presence ${status}`} title={t(words[status])}>
-      <span class="unseen">{t(words[status])}</span>
+    <span class={`presence ${status}`} title={title}>
+      <span class="unseen">{title}</span>
     </span>
   )
 }

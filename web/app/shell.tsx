@@ -1,11 +1,12 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { Snowflake } from "../../client/contract.ts"
-import { Questions } from "../kit/dialog.tsx"
+import { present, Questions } from "../kit/dialog.tsx"
 import { useKeys } from "../kit/keys.ts"
 import { go } from "../kit/router.ts"
 import { msgid, t } from "../kit/text.ts"
 import { Toasts } from "../kit/toasts.tsx"
 import { watchActivity } from "./activity.ts"
+import { Bell } from "./bell.tsx"
 import { ChannelList } from "./channel-list.tsx"
 import { Conversation } from "./conversation.tsx"
 import { DirectList } from "./direct-list.tsx"
@@ -14,12 +15,14 @@ import { Joining, inviteInPath } from "./invite.tsx"
 import { KeyList } from "../kit/key-list.tsx"
 import { later } from "./later.tsx"
 import { Members } from "./members.tsx"
+import { followMutes } from "./mutes.ts"
 import { keepSubscribed, notify } from "./notifications.ts"
 import { AsOf, comesBack } from "./offline/as-of.tsx"
 import { forgetAll, sendKept } from "./outbox.ts"
 import { Palette } from "./palette.tsx"
 import { Pins } from "./pins.tsx"
 import { goTo, where, type Where } from "./places.ts"
+import { Presence } from "./presence.tsx"
 import { Rail } from "./rail.tsx"
 import { Search } from "./search.tsx"
 import { me, onLeave, watch } from "./session.ts"
@@ -42,6 +45,7 @@ export function Shell() {
   useEffect(() => {
     const session = me()
     notify(session)
+    followMutes(session)
     keepSubscribed(session)
     sendKept(session).catch(() => {})
     onLeave(forgetAll)
@@ -242,6 +246,9 @@ function Header({ place, onPanel, onSearch, onPinned }: HeaderOptions) {
           <Icon name="pin" />
         </button>
       )}
+      {(place.view === "server" || place.view === "direct") && place.channel !== undefined && (
+        <Bell key={place.channel} place={{ channel: place.channel }} name={title} />
+      )}
       <button type="button" class="quiet" onClick={onSearch} aria-label={t("Search messages")}>
         <Icon name="search" /> <kbd>/</kbd>
       </button>
@@ -331,7 +338,6 @@ const connectionWords = {
 
 /** Who one is, and whether what is shown is current. */
 function OwnLine() {
-  const { user } = watch("user").state
   const { connection: known } = watch("connection")
   const connection = known === "closed" && comesBack(me().outage.value) ? "returning" : known
   return (
@@ -339,7 +345,7 @@ function OwnLine() {
       <span class={`dot ${connection}`} role="status" title={t(connectionWords[connection])}>
         <span class="unseen">{t(connectionWords[connection])}</span>
       </span>
-      <b class="long">{user?.username ?? ""}</b>
+      <OwnName />
       <a class="button quiet small" href="#/settings" aria-label={t("Settings")} title={t("Settings")}>
         <Icon name="gear" />
       </a>
@@ -347,3 +353,22 @@ function OwnLine() {
     </div>
   )
 }
+
+/** One's name, which leads to what others see of one. */
+function OwnName() {
+  const { user } = watch("user").state
+  if (!user) return <b />
+  return (
+    <button type="button" class="quiet own-name" title={t("Your status")} onClick={chooseStatus}>
+      <b class="long">{user.username}</b>
+      <Presence user={user.id} />
+      <span class="unseen">{t("Your status")}</span>
+    </button>
+  )
+}
+
+const chooseStatus = () =>
+  present(async () => {
+    const { OwnStatus } = await import("./dialogs.ts")
+    return onClose => <OwnStatus onClose={onClose} />
+  })

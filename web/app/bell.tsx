@@ -1,0 +1,38 @@
+import type { Snowflake } from "../../client/contract.ts"
+import { present } from "../kit/dialog.tsx"
+import { t } from "../kit/text.ts"
+import { Icon } from "./icons.tsx"
+import { isMuted, settingsOf, useSettings, type Place } from "./mutes.ts"
+
+/** Beside what is muted, as far as it was looked at since the page was opened. */
+export const MutedMark = ({ id }: { id: Snowflake }) =>
+  isMuted(settingsOf(id)) ? (
+    <span class="muted-mark" title={t("Muted")}>
+      <Icon name="silent" />
+      <span class="unseen">{t("Muted")}</span>
+    </span>
+  ) : null
+
+const choose = (place: Place, name: string) =>
+  present(async () => {
+    const { MuteChoice } = await import("./dialogs.ts")
+    return onClose => <MuteChoice place={place} name={name} onClose={onClose} />
+  })
+
+/** Says whether a place is muted, and leads to what notifies there. */
+export function Bell({ place, name, small = false }: { place: Place; name: string; small?: boolean }) {
+  const settings = useSettings(place)
+  const isQuiet = isMuted(settings)
+  const title = isQuiet ? t("Notifications of {name}: muted", { name }) : t("Notifications of {name}", { name })
+  return (
+    <button
+      type="button"
+      class={small ? "small" : "quiet"}
+      aria-label={title}
+      title={title}
+      onClick={() => choose(place, name)}
+    >
+      <Icon name={isQuiet ? "silent" : "bell"} />
+    </button>
+  )
+}
