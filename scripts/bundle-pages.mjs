@@ -32,22 +32,12 @@ const target = ["chrome125", "firefox128", "safari18"]
  */
 export async function bundlePages(root) {
   const { outputFiles, metafile } = await build({
-    absWorkingDir: root,
+    ...forBrowsers(root),
     entryPoints: pages,
-    outdir: "out",
     entryNames: "[name]-[hash]",
     chunkNames: "part-[hash]",
-    bundle: true,
     splitting: true,
     format: "esm",
-    platform: "browser",
-    target,
-    tsconfig: join(root, "web", "tsconfig.json"),
-    minify: true,
-    legalComments: "none",
-    metafile: true,
-    write: false,
-    logLevel: "warning",
   })
   // What is only for Node is left out of pages.
   const inputs = Object.keys(metafile.inputs).filter(input => !input.startsWith("(disabled):"))
@@ -79,22 +69,26 @@ export async function bundlePages(root) {
   return { files, manifest, inputs: [...inputs, ...background.inputs], licenses: licensesOf(root, inputs) }
 }
 
+const forBrowsers = root => ({
+  absWorkingDir: root,
+  outdir: "out",
+  bundle: true,
+  platform: "browser",
+  target,
+  tsconfig: join(root, "web", "tsconfig.json"),
+  minify: true,
+  legalComments: "none",
+  metafile: true,
+  write: false,
+  logLevel: "warning",
+})
+
 async function bundleWorker(root) {
   const { outputFiles, metafile } = await build({
-    absWorkingDir: root,
+    ...forBrowsers(root),
     entryPoints: { "service-worker": worker },
-    outdir: "out",
     entryNames: "[name]-[hash]",
-    bundle: true,
     format: "iife",
-    platform: "browser",
-    target,
-    tsconfig: join(root, "web", "tsconfig.json"),
-    minify: true,
-    legalComments: "none",
-    metafile: true,
-    write: false,
-    logLevel: "warning",
   })
   const [{ path, contents }] = outputFiles
   const name = basename(path)

@@ -12,9 +12,9 @@ import type { Readonlied } from "../../domain/core/readonlied.ts"
 import { looksChanged } from "./account.ts"
 
 /**
- * A user's own picture, and a bot's, which its owner chooses, among the commands of their home. As with icons, a file is there before its
- * row, and goes after it. Its address is always the same: who is told that it changed fetches it
- * again.
+ * A user's own picture, and a bot's, which its owner chooses, among the commands of their home. As
+ * with icons, a file is there before its row, and goes after it. Its address is always the same: who
+ * is told that it changed fetches it again.
  */
 export interface AvatarCommands {
   putAvatar(input: { file: FileState }): { avatar_url: string }

@@ -41,7 +41,7 @@ interface Scope {
   addEventListener(name: "push", listen: (event: Pushed) => void): void
   addEventListener(name: "notificationclick", listen: (event: Clicked) => void): void
 }
-/** As the server sends it, see src/domain/accounts/pushes.ts. */
+/** As the server sends it, see src/domain/messages/pushes.ts. */
 interface Note {
   readonly author: string
   readonly server: string | null
