@@ -455,7 +455,7 @@ export class GatewayClient {
         this.#emit("voice", { ...(frame.d as VoiceSignal), kind } as VoiceSignal)
         break
       }
-      case statusOp:
+      case opcodes.SERVER_STATUS:
         this.#emit("status", frame.d)
         break
       default: // a newer server may say more than we know
@@ -590,9 +590,6 @@ export class GatewayClient {
     if (handlers) for (const handler of handlers) handler(data as never)
   }
 }
-
-/** SERVER_STATUS. */
-const statusOp = 12
 
 function gatewayUrl(base: string, encoding: "json" | "msgpack"): string {
   const url = new URL(base.replace(/^http/, "ws"))

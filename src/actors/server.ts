@@ -7,10 +7,10 @@ import { membersOf, userOnly } from "../domain/core/audience.ts"
 import { secondsAt } from "../std/clock.ts"
 import { grantedAtCreation } from "../domain/core/permissions.ts"
 import {
+  everyoneRole,
   guildObject,
   newMember,
   serverObject,
-  type RoleState,
   type ServerState,
   newServerState,
 } from "../domain/communities/servers.ts"
@@ -87,15 +87,7 @@ export const serverActor = defineActor<ServerState, ServerState, ServerCommands,
       create(turn, { owner, name, description, workers }) {
         const { id, newId } = turn
         const created_at = secondsOf(id)
-        const everyone: RoleState = {
-          id,
-          name: "@everyone",
-          color: "#000000",
-          position: 0,
-          hoist: false,
-          mentionable: false,
-          permissions: grantedAtCreation,
-        }
+        const everyone = everyoneRole(id, grantedAtCreation)
         const general = newChannel({ id: newId(), server_id: id, name: "general", position: 0 })
         // Everything that is written here comes after the founder.
         const founder = { ...newMember(owner.id, created_at), since_id: id }

@@ -1,9 +1,9 @@
+import { opcodes } from "../../client/contract.ts"
 import { me, type Session } from "./session.ts"
 
 /** After so long without a hand on it the page says that nobody is there. */
 const idleAfterMs = 5 * 60_000
 const lookEveryMs = 15_000
-const presenceOp = 3
 
 /**
  * Says idle when nobody uses the page, so that others know, and messages are pushed to where the
@@ -16,7 +16,7 @@ export function watchActivity({ gateway, client, store }: Session): () => void {
   const say = (status: "online" | "idle") => {
     if (store.connection !== "live") return
     isIdle = status === "idle"
-    gateway.send({ op: presenceOp, d: { status } })
+    gateway.send({ op: opcodes.PRESENCE_UPDATE, d: { status } })
   }
   const used = () => {
     usedAt = Date.now()

@@ -9,6 +9,7 @@ import { useKeys } from "../kit/keys.ts"
 import { t } from "../kit/text.ts"
 import { draftIn, keepDraft } from "./drafts.ts"
 import { emojis } from "./emoji.ts"
+import { fileOf } from "./files.ts"
 import { EmojiPicker } from "./emoji-picker.tsx"
 import { nameIn } from "./names.ts"
 import { send } from "./outbox.ts"
@@ -293,11 +294,8 @@ async function upload(
   const { client } = me()
   try {
     if (file.size <= inOneRequestBytes) {
-      const content = new Uint8Array(await file.arrayBuffer())
-      const { id } = await client.uploadAttachment(
-        { channel_id: channel, file: { bytes: content, filename: file.name, type: file.type } },
-        { signal: abort.signal },
-      )
+      const input = { channel_id: channel, file: await fileOf(file) }
+      const { id } = await client.uploadAttachment(input, { signal: abort.signal })
       change({ id, sent: file.size })
       return
     }

@@ -65,6 +65,17 @@ export interface RoleState {
   permissions: ReadonlySet<Permission>
 }
 
+/** The role of all members of a server, or of those in a conversation outside servers: it bears its home's id. */
+export const everyoneRole = (home: Snowflake, permissions: ReadonlySet<Permission>): RoleState => ({
+  id: home,
+  name: "@everyone",
+  color: "#000000",
+  position: 0,
+  hoist: false,
+  mentionable: false,
+  permissions,
+})
+
 export interface MemberState {
   user_id: Snowflake
   joined_at: number

@@ -5,7 +5,13 @@ import type { Permission } from "../../contract/core/permissions.ts"
 import type { RelationshipStatus } from "../../contract/social/relationships.ts"
 import type { PublicUser } from "../../contract/accounts/users.ts"
 import { channelObject, type ChannelState } from "../core/channels.ts"
-import { type MemberState, type RoleState, newServerState, type ServerState } from "../communities/servers.ts"
+import {
+  everyoneRole,
+  type MemberState,
+  type RoleState,
+  newServerState,
+  type ServerState,
+} from "../communities/servers.ts"
 import { compareIds, secondsOf } from "../core/snowflake.ts"
 
 /**
@@ -57,15 +63,7 @@ export const participantsOf = ({ user_id, other_id }: DirectRow): Snowflake[] =>
   other_id === null ? [user_id] : [user_id, other_id]
 
 /** The only role of its home: what `@everyone` is to a server. */
-export const directRole = (id: Snowflake): RoleState => ({
-  id,
-  name: "@everyone",
-  color: "#000000",
-  position: 0,
-  hoist: false,
-  mentionable: false,
-  permissions: granted,
-})
+export const directRole = (id: Snowflake): RoleState => everyoneRole(id, granted)
 
 /** `server_id` "0": none. */
 export const directChannel = ({ id, channel_type, created_at }: DirectRow): ChannelState => ({

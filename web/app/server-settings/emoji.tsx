@@ -8,6 +8,7 @@ import { Loaded } from "../../kit/states.tsx"
 import { count, t } from "../../kit/text.ts"
 import { say } from "../../kit/toasts.tsx"
 import { nameIn, pathOnServer } from "../names.ts"
+import { fileOf } from "../files.ts"
 import { me } from "../session.ts"
 import { useServer, type PartOptions } from "./shared.tsx"
 
@@ -21,12 +22,6 @@ export function EmojiAndStickers({ server }: PartOptions) {
     </>
   )
 }
-
-const fileOf = async (file: File) => ({
-  bytes: new Uint8Array(await file.arrayBuffer()),
-  filename: file.name,
-  type: file.type,
-})
 
 /** A name that the server takes, from that of a file. */
 export const emojiNameOf = (filename: string): string =>

@@ -6,6 +6,7 @@ import { count, t } from "../../kit/text.ts"
 import { Time } from "../../kit/time.tsx"
 import { attempt, say } from "../../kit/toasts.tsx"
 import { useMay } from "../may.ts"
+import { fileOf } from "../files.ts"
 import { me } from "../session.ts"
 import { useServer, type PartOptions } from "./shared.tsx"
 
@@ -46,11 +47,8 @@ function Facts({ known }: { known: KnownServer }) {
   }
   const setIcon = async (file: File | undefined) => {
     if (!file) return
-    const content = new Uint8Array(await file.arrayBuffer())
-    await attempt(
-      () => client.putIcon({ server_id: facts.id, file: { bytes: content, filename: file.name, type: file.type } }),
-      t("The icon is changed."),
-    )
+    const icon = await fileOf(file)
+    await attempt(() => client.putIcon({ server_id: facts.id, file: icon }), t("The icon is changed."))
   }
   const texts = [...channels.values()]
     .filter(({ type }) => type === "text")

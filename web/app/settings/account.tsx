@@ -1,26 +1,18 @@
-import { useRef, useState } from "preact/hooks"
+import { useState } from "preact/hooks"
 import { Form, TextField } from "../../kit/forms.tsx"
 import { t } from "../../kit/text.ts"
-import { attempt, say, sayFailed } from "../../kit/toasts.tsx"
+import { attempt, say } from "../../kit/toasts.tsx"
 import { avatarOf } from "../names.ts"
+import { PictureButton } from "../picture-button.tsx"
 import { me, watch } from "../session.ts"
 
 export function Account() {
   const { client, account } = me()
   const { user } = watch("user").state
-  const picker = useRef<HTMLInputElement>(null)
   const known = account.value
   const [username, setUsername] = useState<string>()
   const [email, setEmail] = useState<string>()
   const [password, setPassword] = useState("")
-  const setPicture = async (file: File | undefined) => {
-    if (!file) return
-    const content = new Uint8Array(await file.arrayBuffer())
-    await attempt(
-      () => client.putAvatar({ file: { bytes: content, filename: file.name, type: file.type } }),
-      t("Your picture is changed."),
-    )
-  }
   const save = async () => {
     account.value = await client.editMe({
       ...(username !== undefined && { username }),
@@ -44,9 +36,7 @@ export function Account() {
           />
         </p>
         <p class="buttons start">
-          <button type="button" onClick={() => picker.current?.click()}>
-            {t("Choose a picture")}
-          </button>
+          <PictureButton onPick={file => attempt(() => client.putAvatar({ file }), t("Your picture is changed."))} />
           <button
             type="button"
             onClick={() => void attempt(() => client.deleteAvatar(), t("Your picture is removed."))}
@@ -54,16 +44,6 @@ export function Account() {
             {t("Remove it")}
           </button>
         </p>
-        <input
-          ref={picker}
-          type="file"
-          accept="image/png,image/jpeg,image/gif,image/webp"
-          hidden
-          onChange={event => {
-            setPicture(event.currentTarget.files?.[0]).catch(sayFailed)
-            event.currentTarget.value = ""
-          }}
-        />
       </section>
       <section class="card">
         <h2>{t("Name and address")}</h2>

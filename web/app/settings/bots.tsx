@@ -1,4 +1,4 @@
-import { useRef, useState } from "preact/hooks"
+import { useState } from "preact/hooks"
 import type { BotResponse, PermissionName } from "../../../client/contract.ts"
 import { ask } from "../../kit/dialog.tsx"
 import { Checkbox, CopyButton, Form, TextField } from "../../kit/forms.tsx"
@@ -6,9 +6,11 @@ import { useResource } from "../../kit/resource.ts"
 import { linkTo } from "../../kit/router.ts"
 import { Empty, Loaded } from "../../kit/states.tsx"
 import { t } from "../../kit/text.ts"
-import { attempt, say, sayFailed } from "../../kit/toasts.tsx"
+import { attempt, say } from "../../kit/toasts.tsx"
+import type { FileToUpload } from "../files.ts"
 import { avatarOf } from "../names.ts"
 import { permissionGroups } from "../permission-words.ts"
+import { PictureButton } from "../picture-button.tsx"
 import { base, me } from "../session.ts"
 
 /** What somebody opens who is to add the bot to their server. */
@@ -82,7 +84,6 @@ export function Bots() {
 function OneBot({ bot, onRenew, onChange }: { bot: BotResponse; onRenew: () => void; onChange: () => void }) {
   const { client } = me()
   const bot_id = bot.id
-  const picker = useRef<HTMLInputElement>(null)
   const [username, setUsername] = useState(bot.username)
   const [isPublic, setPublic] = useState(bot.public)
   const [asked, setAsked] = useState<ReadonlySet<string>>(new Set(bot.permissions))
@@ -94,11 +95,8 @@ function OneBot({ bot, onRenew, onChange }: { bot: BotResponse; onRenew: () => v
     say(t("Saved."))
     onChange()
   }
-  const setPicture = async (file: File | undefined) => {
-    if (!file) return
-    const content = new Uint8Array(await file.arrayBuffer())
-    const picture = { bytes: content, filename: file.name, type: file.type }
-    if (await attempt(() => client.putBotAvatar({ bot_id, file: picture }))) setPictures(n => n + 1)
+  const setPicture = async (file: FileToUpload) => {
+    if (await attempt(() => client.putBotAvatar({ bot_id, file }))) setPictures(n => n + 1)
   }
   const remove = () =>
     ask({
@@ -141,23 +139,11 @@ function OneBot({ bot, onRenew, onChange }: { bot: BotResponse; onRenew: () => v
         <button type="button" onClick={onRenew}>
           {t("New token")}
         </button>
-        <button type="button" onClick={() => picker.current?.click()}>
-          {t("Choose a picture")}
-        </button>
+        <PictureButton onPick={setPicture} />
         <button type="button" class="danger" onClick={remove}>
           {t("Delete it")}
         </button>
       </p>
-      <input
-        ref={picker}
-        type="file"
-        accept="image/png,image/jpeg,image/gif,image/webp"
-        hidden
-        onChange={event => {
-          setPicture(event.currentTarget.files?.[0]).catch(sayFailed)
-          event.currentTarget.value = ""
-        }}
-      />
     </section>
   )
 }

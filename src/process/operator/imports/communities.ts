@@ -2,6 +2,7 @@ import { newChannel } from "../../../actors/communities/channel-list.ts"
 import type { Snowflake } from "../../../contract/core/fields.ts"
 import { limits } from "../../../contract/core/limits.ts"
 import { maskOf } from "../../../domain/core/permission-masks.ts"
+import { everyoneRole } from "../../../domain/communities/servers.ts"
 import { grantedAtCreation } from "../../../domain/core/permissions.ts"
 import { secondsOf, shardOf } from "../../../domain/core/snowflake.ts"
 import { emojiName } from "../../../domain/communities/emojis.ts"
@@ -86,16 +87,7 @@ function serverWrites({ name: given, description }: ForeignServer, id: Snowflake
     category: null,
     created_at: secondsOf(id),
   }
-  const everyone = {
-    id,
-    server_id: id,
-    name: "@everyone",
-    color: "#000000",
-    position: 0,
-    hoist: false,
-    mentionable: false,
-    permissions: grantedAtCreation,
-  }
+  const everyone = { ...everyoneRole(id, grantedAtCreation), server_id: id }
   return { id, writes: [insertServer(server), insertRole(everyone)] as Write[] }
 }
 
