@@ -36,19 +36,12 @@ export class OutboundRequests {
     { headers, body, timeoutMs, maxAnswerBytes }: OutboundRequest,
   ): Promise<{ status: number; text: string; headers: IncomingHttpHeaders }> {
     const target = new URL(url)
-    // A name that is an address is not looked up by anybody.
-    if (addressIn(target.hostname)) await this.#allowed(target.hostname)
-    const isTls = target.protocol === "https:"
+    const { request: ask, ...way } = await this.#wayTo(target)
     const length = Buffer.byteLength(body)
     return new Promise((resolve, reject) => {
-      const request = (isTls ? httpsRequest : httpRequest)(
+      const request = ask(
         target,
-        {
-          method: "POST",
-          agent: isTls ? this.#agents.https : this.#agents.http,
-          headers: { ...headers, "content-length": String(length) },
-          lookup: this.#lookup,
-        },
+        { ...way, method: "POST", headers: { ...headers, "content-length": String(length) } },
         response => {
           textOf(response, maxAnswerBytes).then(
             text => {
@@ -78,15 +71,14 @@ export class OutboundRequests {
     const target = new URL(url)
     if (target.protocol !== "https:" && target.protocol !== "http:")
       throw new Error(`${target.protocol} is not fetched`)
-    if (addressIn(target.hostname)) await this.#allowed(target.hostname)
-    const isTls = target.protocol === "https:"
+    const { request: ask, ...way } = await this.#wayTo(target)
     const late = new AbortController()
     const deadline = setTimeout(() => late.abort(new LateAnswer()), timeoutMs)
     try {
       const response = await new Promise<IncomingMessage>((resolve, reject) => {
-        const agent = isTls ? this.#agents.https : this.#agents.http
-        const options = { agent, lookup: this.#lookup, signal: late.signal }
-        ;(isTls ? httpsRequest : httpRequest)(target, options, resolve).on("error", reject).end()
+        ask(target, { ...way, signal: late.signal }, resolve)
+          .on("error", reject)
+          .end()
       })
       try {
         if (response.statusCode !== 200) throw new Error(`answered ${response.statusCode ?? 0}`)
@@ -102,6 +94,15 @@ export class OutboundRequests {
     } finally {
       clearTimeout(deadline)
     }
+  }
+
+  /** What asks an address that is allowed, and looks up a name as one that has to be. */
+  async #wayTo({ protocol, hostname }: URL) {
+    // A name that is an address is not looked up by anybody.
+    if (addressIn(hostname)) await this.#allowed(hostname)
+    return protocol === "https:"
+      ? { request: httpsRequest, agent: this.#agents.https, lookup: this.#lookup }
+      : { request: httpRequest, agent: this.#agents.http, lookup: this.#lookup }
   }
 
   /** Connections that wait for the next request end. */
