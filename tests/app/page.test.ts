@@ -148,13 +148,43 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   await said.getByRole("button", { name: "Reply" }).click()
   await post(ada, "Good morning")
   await lin.locator(".reply-line", { hasText: "and awake" }).waitFor()
-  const picture = await png(320, 200)
-  await lin
-    .locator("input[type=file]")
-    .setInputFiles({ name: "gull.png", mimeType: "image/png", buffer: Buffer.from(picture) })
-  await lin.locator(".chosen li", { hasText: "gull.png" }).waitFor()
-  await lin.getByRole("button", { name: "Send" }).click()
-  await ada.getByRole("img", { name: "gull.png" }).waitFor()
+  const picture = Buffer.from(await png(320, 200))
+  const birds = ["gull.png", "tern.png", "auk.png"]
+  const flock = birds.map(name => ({ name, mimeType: "image/png", buffer: picture }))
+  await lin.locator("input[type=file]").setInputFiles(flock)
+  await lin.locator(".chosen li", { hasText: "auk.png" }).waitFor()
+  await lin.getByRole("button", { name: "Send", exact: true }).click()
+
+  // Several pictures are a grid of squares, whatever they are; each is shown alone, by keyboard as well.
+  await ada.locator(".gallery").getByRole("img", { name: "gull.png" }).waitFor()
+  await until("there are thumbnails", async () => (await ada.locator(".gallery img[src*='256']").count()) === 3)
+  const boxes = await ada
+    .locator(".gallery img")
+    .evaluateAll(all => all.map(one => [one.clientWidth, one.clientHeight]))
+  expect(boxes.every(([width, height]) => width! > 80 && width === height)).toBe(true)
+  const viewer = ada.getByRole("dialog")
+  await ada.getByRole("link", { name: "tern.png" }).click()
+  await viewer.getByRole("heading", { name: "tern.png" }).waitFor()
+  const shown = () =>
+    viewer.evaluate(one => [one.querySelector("img")!.alt, one.querySelector("[role=status]")!.textContent])
+  expect(await shown()).toEqual(["tern.png", "2 of 3"])
+  expect(await objections(ada)).toEqual([])
+  await ada.keyboard.press("ArrowRight")
+  await viewer.getByText("3 of 3").waitFor()
+  await viewer.getByRole("img").click()
+  await ada.keyboard.press("ArrowRight")
+  await viewer.getByText("1 of 3").waitFor()
+  expect(await shown()).toEqual(["gull.png", "1 of 3"])
+  await viewer.getByRole("button", { name: "Picture before" }).click()
+  await viewer.getByText("3 of 3").waitFor()
+  const original = viewer.getByRole("link", { name: "Original in a new tab" })
+  expect(await original.getAttribute("target")).toBe("_blank")
+  expect(
+    (await fetch(new URL((await original.getAttribute("href"))!, shared.east.url))).headers.get("content-type"),
+  ).toBe("image/png")
+  await ada.keyboard.press("Escape")
+  await viewer.waitFor({ state: "detached" })
+  expect(await ada.evaluate("document.activeElement.title")).toBe("tern.png")
   const morning = message(ada, "Good morning")
   await morning.hover()
   await morning.getByRole("button", { name: "Delete" }).click()
@@ -313,7 +343,7 @@ test("no text, name, file name or embed becomes markup, and nothing runs", async
   expect(noise.filter(line => !/404/.test(line))).toEqual([])
 })
 
-test("a long history: it opens at the first unread, goes back without a jump, stays small, and a hit of a search leads into it", async ({
+test("a long history: what is muted is quiet at once, it opens at the first unread, goes back without a jump, stays small, and a hit of a search leads into it", async ({
   shared,
   skip,
 }) => {
@@ -328,7 +358,31 @@ test("a long history: it opens at the first unread, goes back without a jump, st
     )
   await lin.on(shared.west).ackMessages({ channel_id: channel.id })
   for (let i = 0; i < 5; i++) await rest.createMessage({ channel_id: channel.id, content: `new ${i}` })
+  // What was muted before the page was opened is known to it; of that only mentions are marked.
+  const theirs = lin.on(shared.west)
+  const newChannel = (name: string) => rest.createChannel({ server_id: server.id, name })
+  const [aside, calling, loud] = [await newChannel("aside"), await newChannel("calling"), await newChannel("loud")]
+  await rest.createMessage({ channel_id: calling.id, content: `<@${lin.id}> psst` })
+  const mentions = async () => (await theirs.getUnread({ channel_id: calling.id })).mention_count
+  await until("the mention is counted", async () => (await mentions()) === 1)
+  for (const { id } of [aside, calling]) await theirs.putChannelNotificationSettings({ channel_id: id, muted: true })
+  for (const { id } of [aside, calling, loud]) await rest.createMessage({ channel_id: id, content: "psst" })
   const { page } = await signedIn(skip, shared.east, lin, `#/servers/${server.id}/${channel.id}`)
+  const inList = (name: string) => page.locator(".channel-list a", { hasText: name })
+  await page.locator(".channel.unread", { hasText: "loud" }).waitFor()
+  await page.locator(".channel.muted", { hasText: "aside" }).waitFor()
+  expect(await inList("aside").getAttribute("class")).toBe("channel muted")
+  expect(await objections(page)).toEqual([])
+  expect(await inList("calling").getAttribute("class")).toBe("channel unread muted")
+  expect(await inList("calling").locator(".mark").innerText()).toBe("1")
+  const tile = page.locator(".rail li", { hasText: "Shared" })
+  expect(await tile.getAttribute("class")).toBe("has-unread")
+  await theirs.putServerNotificationSettings({ server_id: server.id, muted: true })
+  await page.locator(".rail li.has-unread.muted", { hasText: "Shared" }).waitFor()
+  await theirs.ackMessages({ channel_id: calling.id })
+  await until("nothing there is marked", async () => (await tile.getAttribute("class"))?.trim() === "muted")
+  await page.locator(".channel.unread", { hasText: "loud" }).waitFor()
+  expect(await objections(page)).toEqual([])
   await page.locator("#unread").waitFor()
   expect(await page.locator("#unread + .message").innerText()).toContain("new 0")
   await until(
@@ -878,6 +932,40 @@ test("an owner decides: a role, what a channel denies, who can do what and why; 
   await field.press("Enter")
   await page.locator(".message[id] .rich").getByRole("img", { name: ":gull:" }).waitFor()
   expect(await refused.count()).toBe(1)
+
+  // Stickers: made here, found by a word, sent with the keyboard alone, shown for what they are, and counted.
+  await part("emoji")
+  for (const name of ["Sitting gull", "Flying gull"]) {
+    await page.getByLabel("Picture of the sticker").setInputFiles({
+      name: "sticker.png",
+      mimeType: "image/png",
+      buffer: Buffer.from(await png(200, 120)),
+    })
+    await page.getByLabel("Name of the sticker").fill(name)
+    await page.getByLabel("Words by which it is suggested").fill("seaside")
+    await button("Add the sticker").click()
+    await page.getByRole("button", { name: `Delete ${name}` }).waitFor()
+  }
+  const suggested = async () => (await member.suggestStickers({ content: "seaside", server_id })).map(one => one.name)
+  await page.evaluate(`location.hash = "#/servers/${server_id}/${channel_id}"`)
+  await button("Send a sticker").click()
+  const board = page.getByRole("dialog", { name: "Send a sticker" })
+  await board.getByLabel("Name or word").fill("sea")
+  expect(await board.getByRole("listitem").count()).toBe(2)
+  expect(await objections(page)).toEqual([])
+  await board.getByLabel("Name or word").press("Tab")
+  await page.keyboard.press("ArrowRight")
+  const chosen = await page.evaluate<string>("document.activeElement.ariaLabel")
+  await page.keyboard.press("Enter")
+  const sent = page.locator(".message[id]").getByRole("img", { name: `Sticker: ${chosen}` })
+  await sent.waitFor()
+  expect(await sent.evaluate(one => [one.clientWidth, one.clientHeight])).toEqual([160, 160])
+  expect(await objections(page)).toEqual([])
+  await until("it is counted", async () => (await suggested())[0] === chosen)
+  await owner.deleteSticker({
+    sticker_id: (await owner.listStickers({ server_id }))[0]!.stickers.find(one => one.name !== chosen)!.id,
+  })
+  await until("one is left", async () => (await suggested()).length === 1)
 
   // A rule of auto-moderation refuses.
   await part("automod")

@@ -1,6 +1,6 @@
 import { sayFailed } from "../kit/toasts.tsx"
 import { useEffect, useRef, useState } from "preact/hooks"
-import type { MessageResponse, Snowflake } from "../../client/contract.ts"
+import type { MessageResponse, Snowflake, StickerResponse } from "../../client/contract.ts"
 import { uploadInChunks } from "../../client/uploads.ts"
 import { wordsOf } from "../kit/api.ts"
 import { bytes } from "../kit/format.ts"
@@ -12,8 +12,9 @@ import { emojis } from "./emoji.ts"
 import { fileOf } from "./files.ts"
 import { EmojiPicker } from "./emoji-picker.tsx"
 import { nameIn } from "./names.ts"
-import { send } from "./outbox.ts"
+import { send, type Input } from "./outbox.ts"
 import { me, watch } from "./session.ts"
+import { isPicture, stickerText, usePacks } from "./stickers.ts"
 import { Icon } from "./icons.tsx"
 
 interface ComposerOptions {
@@ -62,13 +63,12 @@ export function Composer({
     const content = text.trim()
     const attachments = files.flatMap(({ id }) => (id === undefined ? [] : [{ id }]))
     if (isWaiting || (content === "" && attachments.length === 0)) return
-    send(channel, {
-      ...(content && { content }),
-      ...(attachments.length > 0 && { attachments }),
-      ...(replyTo && { reply_to_id: replyTo.id }),
-    })
+    post({ ...(content && { content }), ...(attachments.length > 0 && { attachments }) })
     write("")
     clearSent()
+  }
+  const post = (input: Input) => {
+    send(channel, { ...input, ...(replyTo && { reply_to_id: replyTo.id }) })
     onReplied()
     onSent()
   }
@@ -142,6 +142,7 @@ export function Composer({
         >
           <Icon name="smile" />
         </button>
+        <StickerButton server={server} onPick={sticker => post({ content: stickerText(sticker) })} />
         <button
           type="submit"
           class="strong send"
@@ -194,6 +195,26 @@ const makePoll = (channel: Snowflake) =>
     const { PollMaker } = await import("./dialogs.ts")
     return onClose => <PollMaker channel={channel} onClose={onClose} />
   })
+
+interface StickerOptions {
+  readonly server: Snowflake | undefined
+  readonly onPick: (sticker: StickerResponse) => void
+}
+
+/** A sticker is a message of its own, too. There is no button where there is none to send. */
+function StickerButton({ server, onPick }: StickerOptions) {
+  if (!usePacks(server).some(({ stickers }) => stickers.some(isPicture))) return null
+  const choose = () =>
+    present(async () => {
+      const { StickerPicker } = await import("./dialogs.ts")
+      return onClose => <StickerPicker server={server} onPick={onPick} onClose={onClose} />
+    })
+  return (
+    <button type="button" class="quiet" aria-label={t("Send a sticker")} title={t("Send a sticker")} onClick={choose}>
+      <Icon name="sticker" />
+    </button>
+  )
+}
 
 const Replying = ({ to, onReplied }: { to: string; onReplied: () => void }) => (
   <p class="replying">

@@ -21,6 +21,7 @@ test.for([
   ["snake_case_name and 2 * 3 * 4", "snake_case_name and 2 * 3 * 4"],
   ["**open and `a ** b`", "**open and <code a ** b>"],
   ["\\*not\\* \\<@1>", "*not* <@1>"],
+  ["a <sticker:old_gull:16>", "a <sticker 16>"],
   ["<@12> <@&13> <#14> <:gull:15> @everyone", "<user 12> <role 13> <channel 14> <emoji 15> <everyone @everyone>"],
   [
     "see https://example.com/a_b_c?x=1. Or (https://example.org)",

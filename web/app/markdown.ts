@@ -10,7 +10,7 @@ export type Inline =
   | { readonly kind: "link"; readonly url: string; readonly of: readonly Inline[] }
   | { readonly kind: "user" | "role" | "channel"; readonly id: string }
   | { readonly kind: "everyone"; readonly text: string }
-  | { readonly kind: "emoji"; readonly name: string; readonly id: string }
+  | { readonly kind: "emoji" | "sticker"; readonly name: string; readonly id: string }
 
 export type Block =
   | { readonly kind: "paragraph"; readonly of: readonly Inline[] }
@@ -106,7 +106,7 @@ const special = {
   link: /\[([^\]\n]{1,200})\]\((https?:\/\/[^\s()<>]{1,1000})\)/y,
   url: /https?:\/\/[^\s<>"'`|\\^{}]{1,1000}/y,
   mention: /<(@&|@!?|#)(\d{1,20})>/y,
-  emoji: /<a?:(\w{2,32}):(\d{1,20})>/y,
+  emoji: /<(?:a?|(sticker)):([\p{L}\p{N}_]{1,32}):(\d{1,20})>/uy,
   everyone: /@(?:everyone|here)\b/y,
 }
 
@@ -193,7 +193,9 @@ function specialAt(text: string, at: number, char: string): Special | undefined 
         return { node: { kind, id: found[2]! }, length: found[0].length }
       }
       found = matched(special.emoji, text, at)
-      return found ? { node: { kind: "emoji", name: found[1]!, id: found[2]! }, length: found[0].length } : undefined
+      if (!found) return undefined
+      const kind = found[1] === undefined ? "emoji" : "sticker"
+      return { node: { kind, name: found[2]!, id: found[3]! }, length: found[0].length }
     }
     case "@":
       found = matched(special.everyone, text, at)

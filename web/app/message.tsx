@@ -7,6 +7,7 @@ import { count, t } from "../kit/text.ts"
 import { attempt, sayFailed } from "../kit/toasts.tsx"
 import { clock, exactly, fullTime } from "./clock.ts"
 import { EmojiPicker } from "./emoji-picker.tsx"
+import { Pictures } from "./gallery.tsx"
 import { avatarOf, colorStyleIn, initials, nameIn, pathOnServer, plainText } from "./names.ts"
 import { forget, sendAgain, type Outgoing } from "./outbox.ts"
 import { PollOf } from "./poll.tsx"
@@ -300,29 +301,20 @@ function Attachments({ of }: { of: readonly AttachmentResponse[] }) {
   if (of.length === 0) return null
   return (
     <div class="attachments">
-      {of.map(file => (
-        <Attachment key={file.id} file={file} />
-      ))}
+      <Pictures of={of.filter(isPicture)} />
+      {of
+        .filter(file => !isPicture(file))
+        .map(file => (
+          <Attachment key={file.id} file={file} />
+        ))}
     </div>
   )
 }
 
+const isPicture = ({ content_type }: AttachmentResponse) => content_type.startsWith("image/")
+
 function Attachment({ file }: { file: AttachmentResponse }) {
   const url = pathOnServer(file.url)
-  if (file.content_type.startsWith("image/")) {
-    const scale = file.width && file.height ? Math.min(1, 400 / file.width, 300 / file.height) : undefined
-    return (
-      <a href={url} target="_blank" rel="noopener" title={file.filename}>
-        <img
-          class="picture"
-          src={file.thumbnails && !file.content_type.endsWith("gif") ? pathOnServer(file.thumbnails["512"]) : url}
-          alt={file.filename}
-          loading="lazy"
-          {...(scale && { width: Math.round(file.width! * scale), height: Math.round(file.height! * scale) })}
-        />
-      </a>
-    )
-  }
   if (file.content_type.startsWith("audio/"))
     return <audio controls preload="none" src={url} aria-label={file.filename} />
   if (file.content_type.startsWith("video/"))

@@ -46,4 +46,4 @@ export const plainText = (text: string, server: KnownServer | undefined): string
     .slice(0, 300)
     .replace(/<@!?(\d{1,20})>/g, (whole, id: string) => `@${nameIn(server, id, whole)}`)
     .replace(/<#(\d{1,20})>/g, (whole, id: string) => `#${server?.channels.get(id)?.name ?? whole}`)
-    .replace(/<a?(:\w{2,32}:)\d{1,20}>/g, "$1")
+    .replace(/<(?:a?|sticker)(:[\p{L}\p{N}_]{1,32}:)\d{1,20}>/gu, "$1")

@@ -1,12 +1,13 @@
 import { sayFailed } from "../kit/toasts.tsx"
 import { signal } from "@preact/signals"
 import { ApiError } from "../../client/rest.ts"
-import type { Routes, Snowflake } from "../../client/contract.ts"
+import type { MessageResponse, Routes, Snowflake } from "../../client/contract.ts"
 import { wordsOf } from "../kit/api.ts"
 import { dropOutgoing, keepOutgoing, keptOutgoing } from "./offline/kept.ts"
 import { me, type Session } from "./session.ts"
+import { stickerIn } from "./stickers.ts"
 
-type Input = Omit<Routes["createMessage"]["input"], "channel_id" | "nonce">
+export type Input = Omit<Routes["createMessage"]["input"], "channel_id" | "nonce">
 
 /** A message on its way, shown where it will stand. */
 export interface Outgoing {
@@ -89,6 +90,12 @@ async function deliverAll(channel: Snowflake): Promise<void> {
   for (let one = next(); one; one = next()) if (!(await deliverOne(session, one))) return
 }
 
+/** What is used most is suggested first. Nobody waits for that. */
+function countSticker(client: Session["client"], { id: message_id, content }: MessageResponse): void {
+  const sticker = stickerIn(content)
+  if (sticker) client.sendSticker({ sticker_id: sticker.id, message_id }).catch(() => {})
+}
+
 /** A proxy says these of a server that is away. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
@@ -99,6 +106,7 @@ async function deliverOne({ client, store, outage }: Session, one: Outgoing): Pr
     const message = await client.createMessage({ ...input, channel_id: channel, nonce })
     // Whichever comes first, the answer or the event, takes its place.
     store.put(message)
+    countSticker(client, message)
     forget(one)
     return true
   } catch (error) {

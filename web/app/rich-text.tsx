@@ -5,6 +5,7 @@ import { parse, type Block, type Inline } from "./markdown.ts"
 import { nameIn, serverOfChannel } from "./names.ts"
 import { linkToPlace } from "./places.ts"
 import { base, ownId, watch } from "./session.ts"
+import { stickerIn, stickerUrl, type SentSticker } from "./stickers.ts"
 
 interface Around {
   /** Where names of members and roles are known. */
@@ -14,11 +15,23 @@ interface Around {
 /** A message's text, with everything that Markdown makes of it. */
 export function RichText({ text, server }: Around & { text: string }) {
   const blocks = useMemo(() => parse(text), [text])
+  const sticker = stickerIn(text)
+  if (sticker) return <Sticker of={sticker} />
   return (
     <div class={isOnlyEmoji(text) ? "rich large" : "rich"} dir="auto">
       {blocks.map((block, i) => (
         <BlockOf key={i} block={block} server={server} />
       ))}
+    </div>
+  )
+}
+
+/** Its place is as large before it is there. */
+function Sticker({ of: { id, name } }: { of: SentSticker }) {
+  const words = t("Sticker: {name}", { name })
+  return (
+    <div class="rich">
+      <img class="sticker" src={stickerUrl(id)} alt={words} title={words} width={160} height={160} loading="lazy" />
     </div>
   )
 }
@@ -98,10 +111,11 @@ function InlineOf({ node, server }: Around & { node: Inline }) {
     case "everyone":
       return <span class="mention own">{node.text}</span>
     case "emoji":
+    case "sticker":
       return (
         <img
           class="emoji"
-          src={`${base}/api/v1/media/emojis/${node.id}`}
+          src={node.kind === "emoji" ? `${base}/api/v1/media/emojis/${node.id}` : stickerUrl(node.id)}
           alt={`:${node.name}:`}
           title={`:${node.name}:`}
           loading="lazy"

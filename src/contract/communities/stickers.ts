@@ -116,7 +116,7 @@ export const sendSticker = defineRoute({
   method: "POST",
   path: "/stickers/:sticker_id/send",
   summary:
-    "Count a use of a sticker in the caller's message. This is a hint that orders suggestions; duplicate requests are not detected",
+    "Count a use of a sticker in the caller's message. A message carries a sticker as its text, `<sticker:name:id>` with letters, digits and `_` in the name; the page at /app shows such a message as the sticker. This is a hint that orders suggestions; duplicate requests are not detected",
   tag: "Stickers",
   auth: "user",
   params: bySticker,

@@ -237,7 +237,8 @@ export function mentionSpam(config: AutomodConfig<"mention_spam">): Matcher {
   }
 }
 
-const customEmoji = /<a?:\w{2,32}:\d{1,20}>/g
+/** Emoji of a server, and stickers: pictures, whatever their names are. */
+const customEmoji = /<(?:a?:\w{2,32}|sticker:[\p{L}\p{N}_]{1,32}):\d{1,20}>/gu
 const anyEmoji = /\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3/u
 /** Signs that a grapheme of them alone is text. */
 const textSign = /^[\u00a9\u00ae\u2122]$/

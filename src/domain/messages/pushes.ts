@@ -35,10 +35,10 @@ export type PushOutcome =
   | { readonly kind: "later"; readonly waitMs: number | undefined; readonly why: string }
   | { readonly kind: "refused"; readonly why: string }
 
-/** As people read it where nothing is drawn: emoji by name, and no ids. */
+/** As people read it where nothing is drawn: emoji and stickers by name, and no ids. */
 const plain = (text: string): string =>
   text
-    .replace(/<a?:(\w{1,32}):\d{1,19}>/g, ":$1:")
+    .replace(/<(?:a?|sticker):([\p{L}\p{N}_]{1,32}):\d{1,19}>/gu, ":$1:")
     .replace(/<@[!&]?\d{1,19}>/g, "@…")
     .replace(/<#\d{1,19}>/g, "#…")
 
