@@ -254,6 +254,8 @@ export interface Routes {
   testPushSubscription: Call<{
     subscription_id: Snowflake
   }, SuccessResponse>
+  /** List the levels and mutes that the caller has set, by server and channel: at most 1000. What they have not set, and mutes that are over, are not listed. A muted server mutes its channels. `GET /users/@me/notification-settings` */
+  listNotificationSettings: Call<{}, NotificationChoiceResponse[]>
   /** Get the caller's notification level for a server. `GET /users/@me/servers/:server_id/notification-settings` */
   getServerNotificationSettings: Call<{
     server_id: Snowflake
@@ -391,7 +393,7 @@ export interface Routes {
   deleteSticker: Call<{
     sticker_id: Snowflake
   }, SuccessResponse>
-  /** Count a use of a sticker in the caller's message. This is a hint that orders suggestions; duplicate requests are not detected. `POST /stickers/:sticker_id/send` */
+  /** Count a use of a sticker in the caller's message. A message carries a sticker as its text, `<sticker:name:id>` with letters, digits and `_` in the name; the page at /app shows such a message as the sticker. This is a hint that orders suggestions; duplicate requests are not detected. `POST /stickers/:sticker_id/send` */
   sendSticker: Call<{
     sticker_id: Snowflake
   } & StickerSendRequest, {
@@ -2223,6 +2225,19 @@ export interface NotesChannelResponse {
   last_message_at: number | null
 }
 
+export interface NotificationChoiceResponse {
+  /** Null for a DM */
+  server_id: Snowflake | null
+  guild_id: Snowflake | null
+  /** Null for the whole server */
+  channel_id: Snowflake | null
+  /** Null if the user has not chosen a level here */
+  level: "all" | "mentions" | "nothing" | null
+  muted: boolean
+  /** Unix time in seconds. 0: no end, or not muted */
+  muted_until: number
+}
+
 export interface NotificationListResponse {
   notifications: NotificationResponse[]
   /** Of all notifications, not only of this page */
@@ -3331,6 +3346,7 @@ export const table: { readonly [K in keyof Routes]: string } = {
   createPushSubscription: "POSTb /users/@me/push-subscriptions",
   deletePushSubscription: "DELETE /users/@me/push-subscriptions/:subscription_id",
   testPushSubscription: "POST /users/@me/push-subscriptions/:subscription_id/test",
+  listNotificationSettings: "GET /users/@me/notification-settings",
   getServerNotificationSettings: "GET /users/@me/servers/:server_id/notification-settings",
   putServerNotificationSettings: "PUTb /users/@me/servers/:server_id/notification-settings",
   getChannelNotificationSettings: "GET /users/@me/channels/:channel_id/notification-settings",

@@ -4,7 +4,7 @@ import { limits } from "../../src/contract/core/limits.ts"
 import type { Worker } from "../kit/cluster.ts"
 import { refusal } from "../kit/conformance.ts"
 import type { Person } from "../kit/person.ts"
-import { plantedId, plantServer, sharedServer } from "../kit/seeds.ts"
+import { dmBetween, plantedId, plantServer, sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"
 
 const nothing = { level: null, muted: false, muted_until: 0 }
@@ -47,6 +47,15 @@ test("a choice is kept, told to all of one's sessions and to nobody else, and fo
   })
   for (const inbox of inboxes) for (let i = 0; i < 2; i++) await inbox.next("NOTIFICATION_SETTINGS_UPDATE")
 
+  const choices = async (rest: typeof here) =>
+    (await rest.listNotificationSettings()).map(one => [one.server_id, one.channel_id, one.level, one.muted])
+  for (const rest of [here, there])
+    expect(await choices(rest)).toEqual([
+      [server_id, null, "nothing", false],
+      [server_id, channel_id, "all", true],
+    ])
+  expect(await choices(ada.on(shared.east))).toEqual([])
+
   // A mute of the server is one of its channels.
   await here.putChannelNotificationSettings({ channel_id, level: "default", muted: false })
   await here.putServerNotificationSettings({ server_id, muted: true })
@@ -76,7 +85,7 @@ test("a choice is kept, told to all of one's sessions and to nobody else, and fo
 })
 
 test("a mute ends by itself", async ({ shared }) => {
-  const { lin, server, channel } = await shared.seed(sharedServer)
+  const { ada, lin, server, channel } = await shared.seed(sharedServer)
   const [server_id, channel_id] = [server.id, channel.id]
   const rest = lin.on(shared.west)
   expect(await rest.putServerNotificationSettings({ server_id, muted_until: 1_700_000_000 })).toMatchObject(nothing)
@@ -92,6 +101,14 @@ test("a mute ends by itself", async ({ shared }) => {
     effective: notMuted("mentions"),
   })
   expect((await rest.getChannelNotificationSettings({ channel_id })).effective).toEqual(notMuted("mentions"))
+  expect(await rest.listNotificationSettings()).toMatchObject([{ level: "mentions", muted: false, muted_until: 0 }])
+  // With no level either there is nothing left to list; a DM belongs to no server.
+  await shared.sql`UPDATE notification_settings SET level = NULL WHERE user_id = ${lin.id}`
+  const dm = await dmBetween(ada, lin, shared.west)
+  await rest.putChannelNotificationSettings({ channel_id: dm, muted_until: until })
+  expect(await rest.listNotificationSettings()).toEqual([
+    { server_id: null, guild_id: null, channel_id: dm, level: null, muted: true, muted_until: until },
+  ])
 })
 
 test("only who is in a server chooses for it, and for a channel only who views it", async ({ shared }) => {

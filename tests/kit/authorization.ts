@@ -389,6 +389,7 @@ export const requests: { readonly [N in Name]?: Request | readonly Request[] } =
   deleteAutomodRule: { call: (rest, { server_id }) => rest.deleteAutomodRule({ server_id, rule_id: unknown }) },
   listAutomodViolations: { call: (rest, { server_id }) => rest.listAutomodViolations({ server_id }) },
 
+  listNotificationSettings: { call: rest => rest.listNotificationSettings() },
   getServerNotificationSettings: { call: (rest, { server_id }) => rest.getServerNotificationSettings({ server_id }) },
   putServerNotificationSettings: { call: (rest, { server_id }) => rest.putServerNotificationSettings({ server_id }) },
   getChannelNotificationSettings: {

@@ -1040,6 +1040,10 @@ const attempts: { readonly [Name in Asked]: Attempt } = {
     call: (on, { short }, signal) => on.deleteChannel({ channel_id: short }, { signal }),
     kept: (sql, { short }) => sql`SELECT WHERE NOT EXISTS (SELECT FROM channels WHERE id = ${short})`,
   }),
+  listNotificationSettings: attempt({
+    as: "ada",
+    call: (on, _, signal) => on.listNotificationSettings({}, { signal }),
+  }),
   getServerNotificationSettings: attempt({
     as: "ada",
     call: (on, { server }, signal) => on.getServerNotificationSettings({ server_id: server.id }, { signal }),

@@ -2,11 +2,11 @@ import type { Snowflake } from "../../client/contract.ts"
 import { present } from "../kit/dialog.tsx"
 import { t } from "../kit/text.ts"
 import { Icon } from "./icons.tsx"
-import { isMuted, settingsOf, useSettings, type Place } from "./mutes.ts"
+import { isQuiet, type Place } from "./mutes.ts"
 
-/** Beside what is muted, as far as it was looked at since the page was opened. */
+/** Beside what is muted. */
 export const MutedMark = ({ id }: { id: Snowflake }) =>
-  isMuted(settingsOf(id)) ? (
+  isQuiet(id) ? (
     <span class="muted-mark" title={t("Muted")}>
       <Icon name="silent" />
       <span class="unseen">{t("Muted")}</span>
@@ -21,9 +21,8 @@ const choose = (place: Place, name: string) =>
 
 /** Says whether a place is muted, and leads to what notifies there. */
 export function Bell({ place, name, small = false }: { place: Place; name: string; small?: boolean }) {
-  const settings = useSettings(place)
-  const isQuiet = isMuted(settings)
-  const title = isQuiet ? t("Notifications of {name}: muted", { name }) : t("Notifications of {name}", { name })
+  const isMuted = isQuiet("server" in place ? place.server : place.channel)
+  const title = isMuted ? t("Notifications of {name}: muted", { name }) : t("Notifications of {name}", { name })
   return (
     <button
       type="button"
@@ -32,7 +31,7 @@ export function Bell({ place, name, small = false }: { place: Place; name: strin
       title={title}
       onClick={() => choose(place, name)}
     >
-      <Icon name={isQuiet ? "silent" : "bell"} />
+      <Icon name={isMuted ? "silent" : "bell"} />
     </button>
   )
 }

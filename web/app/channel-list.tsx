@@ -7,6 +7,7 @@ import { t } from "../kit/text.ts"
 import { ShareLink } from "./invite.tsx"
 import { Bell, MutedMark } from "./bell.tsx"
 import { groupsOf, isCategory } from "./channel-order.ts"
+import { isQuiet, shown } from "./mutes.ts"
 import { linkToPlace } from "./places.ts"
 import { useMay } from "./may.ts"
 import { me, watch } from "./session.ts"
@@ -84,13 +85,13 @@ function Channels({
   return (
     <ul>
       {of.map(({ id, name, type }) => {
-        const unread = state.unread.get(id)
+        const unread = shown(id, state.unread.get(id))
         const isVoice = isForVoice({ type })
         return (
           <li key={id}>
             <a
               href={linkToPlace({ server, channel: id })}
-              class={`channel${id === current ? " current" : ""}${unread ? " unread" : ""}`}
+              class={`channel${id === current ? " current" : ""}${unread ? " unread" : ""}${isQuiet(id) ? " muted" : ""}`}
               aria-current={id === current ? "page" : undefined}
             >
               {isVoice ? <Icon name="sound" /> : <span aria-hidden="true">#</span>}

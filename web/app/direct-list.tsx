@@ -2,6 +2,7 @@ import type { Snowflake } from "../../client/contract.ts"
 import { t } from "../kit/text.ts"
 import { attempt } from "../kit/toasts.tsx"
 import { MutedMark } from "./bell.tsx"
+import { isQuiet, shown } from "./mutes.ts"
 import { avatarOf } from "./names.ts"
 import { goTo, linkToPlace } from "./places.ts"
 import { Presence } from "./presence.tsx"
@@ -31,12 +32,12 @@ export function DirectList({ current }: { current: Snowflake | undefined }) {
           </button>
         </li>
         {[...state.directs].map(([id, { recipient, recipient_id }]) => {
-          const unread = state.unread.get(id)
+          const unread = shown(id, state.unread.get(id))
           return (
             <li key={id}>
               <a
                 href={linkToPlace({ channel: id })}
-                class={`channel${id === current ? " current" : ""}${unread ? " unread" : ""}`}
+                class={`channel${id === current ? " current" : ""}${unread ? " unread" : ""}${isQuiet(id) ? " muted" : ""}`}
                 aria-current={id === current ? "page" : undefined}
               >
                 <img

@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks"
-import type { NotificationSettingsRequest, NotificationSettingsResponse } from "../../client/contract.ts"
+import type { NotificationChoiceResponse, NotificationSettingsRequest } from "../../client/contract.ts"
 import { Dialog } from "../kit/dialog.tsx"
 import { moment } from "../kit/format.ts"
 import { Form, Select, type Choices } from "../kit/forms.tsx"
 import { t } from "../kit/text.ts"
-import { isMuted, learn, useSettings, type Place } from "./mutes.ts"
+import { isQuiet, learn, useSettings, type Place } from "./mutes.ts"
 import { me } from "./session.ts"
 
 type Level = NonNullable<NotificationSettingsRequest["level"]>
@@ -31,16 +31,20 @@ export function MuteChoice({ place, name, onClose }: { place: Place; name: strin
 
 interface LevelsOptions {
   readonly place: Place
-  readonly settings: NotificationSettingsResponse
+  readonly settings: NotificationChoiceResponse
   readonly onClose: () => void
 }
 
 function Levels({ place, settings, onClose }: LevelsOptions) {
   const { client } = me()
   const isServer = "server" in place
-  const isDirect = settings.server_id === null
+  const isDirect = !isServer && me().store.state.directs.has(place.channel)
   const [level, setLevel] = useState<Level>(settings.level ?? "default")
-  const before = !isMuted(settings) ? "off" : settings.muted_until === 0 ? "0" : "as it is"
+  const before = !isQuiet(isServer ? place.server : place.channel)
+    ? "off"
+    : settings.muted_until === 0
+      ? "0"
+      : "as it is"
   const [mute, setMute] = useState(before)
   const levels: Choices<Level> = [
     ["default", isServer ? t("As the server suggests") : isDirect ? t("As usual") : t("As for the whole server")],

@@ -3,6 +3,7 @@ import type { Snowflake } from "../../client/contract.ts"
 import { Dialog } from "../kit/dialog.tsx"
 import { Form, TextField } from "../kit/forms.tsx"
 import { t } from "../kit/text.ts"
+import { isQuiet, shown } from "./mutes.ts"
 import { initials, pathOnServer } from "./names.ts"
 import { goTo, linkToPlace, where } from "./places.ts"
 import { me, watch } from "./session.ts"
@@ -15,7 +16,7 @@ export function Rail() {
   const { state } = watch("servers", "unread", "directs")
   const place = where()
   const current = place.view === "server" || place.view === "serverSettings" ? place.server : undefined
-  const directs = [...state.directs.keys()].reduce((sum, id) => sum + (state.unread.get(id)?.count ?? 0), 0)
+  const directs = [...state.directs.keys()].reduce((sum, id) => sum + (shown(id, state.unread.get(id))?.count ?? 0), 0)
   return (
     <ul class="rail">
       <li>
@@ -52,13 +53,16 @@ const Mark = ({ n }: { n: number }) => (
 )
 
 function ServerTile({ id, isCurrent }: { id: Snowflake; isCurrent: boolean }) {
-  const { state } = watch(`server ${id}`)
+  const { state } = watch(`server ${id}`, "unread")
   const known = state.servers.get(id)
   const name = state.names.get(id) ?? "…"
-  const channels = [...(known?.channels.keys() ?? [])].flatMap(channel => state.unread.get(channel) ?? [])
+  const isMuted = isQuiet(id)
+  const channels = [...(known?.channels.keys() ?? [])].flatMap(
+    channel => shown(channel, state.unread.get(channel), isMuted) ?? [],
+  )
   const mentions = channels.reduce((sum, entry) => sum + entry.mentions, 0)
   return (
-    <li class={channels.length > 0 ? "has-unread" : undefined}>
+    <li class={`${channels.length > 0 ? "has-unread" : ""}${isMuted ? " muted" : ""}`}>
       <a
         href={linkToPlace({ server: id })}
         class={isCurrent ? "tile current" : "tile"}
@@ -73,6 +77,7 @@ function ServerTile({ id, isCurrent }: { id: Snowflake; isCurrent: boolean }) {
         <span class="unseen">
           {name}
           {channels.length > 0 && mentions === 0 && `, ${t("unread")}`}
+          {isMuted && `, ${t("Muted")}`}
         </span>
         {mentions > 0 && <Mark n={mentions} />}
       </a>

@@ -15,7 +15,7 @@ import { Joining, inviteInPath } from "./invite.tsx"
 import { KeyList } from "../kit/key-list.tsx"
 import { later } from "./later.tsx"
 import { Members } from "./members.tsx"
-import { followMutes } from "./mutes.ts"
+import { followMutes, shown } from "./mutes.ts"
 import { keepSubscribed, notify } from "./notifications.ts"
 import { AsOf, comesBack } from "./offline/as-of.tsx"
 import { forgetAll, sendKept } from "./outbox.ts"
@@ -303,8 +303,11 @@ function titleOf(place: Where): { title: string; about?: string | null } {
 function Title({ place }: { place: Where }) {
   const { title } = titleOf(place)
   const { unread, directs } = watch("unread", "directs").state
-  // Of DMs every message is for the person.
-  const mentions = [...unread].reduce((sum, [id, one]) => sum + (directs.has(id) ? one.count : one.mentions), 0)
+  // Of DMs every message is for the person, unless they are muted.
+  const mentions = [...unread].reduce(
+    (sum, [id, one]) => sum + (directs.has(id) ? (shown(id, one)?.count ?? 0) : one.mentions),
+    0,
+  )
   useEffect(() => {
     const { setAppBadge } = navigator as { setAppBadge?: (count: number) => Promise<void> }
     setAppBadge?.call(navigator, mentions).catch(() => {})

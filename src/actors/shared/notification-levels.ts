@@ -3,6 +3,7 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import {
   notificationSettingsUpdate,
+  type NotificationChoice as NotificationChoiceObject,
   type NotificationPatch,
   type NotificationSettings,
 } from "../../contract/accounts/notification-settings.ts"
@@ -16,6 +17,7 @@ import {
   isNotified,
   isMuted,
   noChoice,
+  placeOf,
   type NotificationChoice,
 } from "../../domain/accounts/notification-levels.ts"
 import type { ServerState } from "../../domain/communities/servers.ts"
@@ -104,15 +106,24 @@ export const notificationLevelCommands: ActorKind<UserState, UserState, Notifica
   },
 }
 
-/** A user's choices, as they are shown to them at a moment in Unix seconds. */
-export function notificationSettingsObject(
+/** All that a user has chosen and that is not over, in the order of the ids. */
+export function notificationChoiceObjects(
   choices: ReadonlyMap<string, NotificationChoice>,
-  of: NotificationDefault,
+  now: number,
+): NotificationChoiceObject[] {
+  return [...choices].flatMap(([key, choice]) => {
+    const { server, channel } = placeOf(key)
+    const shown = choiceObject(choice, server, channel, now)
+    return isNoChoice(shown) ? [] : [shown]
+  })
+}
+
+function choiceObject(
+  choice: NotificationChoice,
+  server_id: Snowflake,
   channel_id: Snowflake | null,
   now: number,
-): NotificationSettings {
-  const { server_id, default_message_notifications } = of
-  const choice = choices.get(choiceKey(server_id, channel_id)) ?? noChoice
+): NotificationChoiceObject {
   const muted = isMuted(choice, now)
   const shown = server_id === notificationsOutside.server_id ? null : server_id
   return {
@@ -122,6 +133,20 @@ export function notificationSettingsObject(
     level: choice.level,
     muted,
     muted_until: muted ? (choice.muted_until ?? 0) : 0,
+  }
+}
+
+/** A user's choices, as they are shown to them at a moment in Unix seconds. */
+export function notificationSettingsObject(
+  choices: ReadonlyMap<string, NotificationChoice>,
+  of: NotificationDefault,
+  channel_id: Snowflake | null,
+  now: number,
+): NotificationSettings {
+  const { server_id, default_message_notifications } = of
+  const choice = choices.get(choiceKey(server_id, channel_id)) ?? noChoice
+  return {
+    ...choiceObject(choice, server_id, channel_id, now),
     effective: effectiveLevel(near(choices, server_id, channel_id), default_message_notifications, now),
   }
 }

@@ -39,8 +39,24 @@ export const NotificationSettings = z
   .meta({ id: "NotificationSettingsResponse" })
 export type NotificationSettings = z.infer<typeof NotificationSettings>
 
+/** Without what holds in the end, which the server's own level decides, too. */
+export const NotificationChoice = NotificationSettings.omit({ effective: true }).meta({
+  id: "NotificationChoiceResponse",
+})
+export type NotificationChoice = z.infer<typeof NotificationChoice>
+
 const byServer = z.object({ server_id: Snowflake })
 const byChannel = z.object({ channel_id: Snowflake })
+
+export const listNotificationSettings = defineRoute({
+  method: "GET",
+  path: "/users/@me/notification-settings",
+  summary: `List the levels and mutes that the caller has set, by server and channel: at most ${limits.notificationSettings}. What they have not set, and mutes that are over, are not listed. A muted server mutes its channels`,
+  tag: "Notifications",
+  auth: "user",
+  reply: z.array(NotificationChoice),
+  fails: [],
+})
 
 export const getServerNotificationSettings = defineRoute({
   method: "GET",
@@ -95,6 +111,7 @@ export const putChannelNotificationSettings = defineRoute({
 })
 
 export const routes = {
+  listNotificationSettings,
   getServerNotificationSettings,
   putServerNotificationSettings,
   getChannelNotificationSettings,

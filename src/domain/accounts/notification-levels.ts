@@ -22,6 +22,11 @@ export const isMuted = ({ muted, muted_until }: NotificationChoice, now: number)
 /** The key of a choice among a user's own. */
 export const choiceKey = (server: Snowflake, channel: Snowflake | null): string => `${server} ${channel ?? ""}`
 
+export function placeOf(key: string): { readonly server: Snowflake; readonly channel: Snowflake | null } {
+  const [server = "", channel = ""] = key.split(" ")
+  return { server, channel: channel === "" ? null : channel }
+}
+
 /**
  * What a choice becomes. What is over is no choice any longer; without an end a mute is for ever.
  */
@@ -34,7 +39,8 @@ export function chosen(before: NotificationChoice, patch: Partial<NotificationPa
   return isMuted(muting, now) ? muting : { ...noChoice, level }
 }
 
-export const isNoChoice = ({ level, muted }: NotificationChoice): boolean => level === null && !muted
+export const isNoChoice = ({ level, muted }: Pick<NotificationChoice, "level" | "muted">): boolean =>
+  level === null && !muted
 
 /**
  * What holds for a server, or with `channel` for one of its channels: the nearest level, and every

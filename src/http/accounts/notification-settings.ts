@@ -1,5 +1,5 @@
 import { channelActor } from "../../actors/channel.ts"
-import { notificationSettingsObject } from "../../actors/shared/notification-levels.ts"
+import { notificationChoiceObjects, notificationSettingsObject } from "../../actors/shared/notification-levels.ts"
 import { serverActor } from "../../actors/server.ts"
 import { userActor } from "../../actors/user.ts"
 import type { routes } from "../../contract/accounts/notification-settings.ts"
@@ -21,6 +21,10 @@ export const notificationSettings = ({
   }
 
   return {
+    async listNotificationSettings({ caller: { user_id } }) {
+      return notificationChoiceObjects(await storage.notificationSettings.ofUser(user_id), secondsAt(clock()))
+    },
+
     async getServerNotificationSettings({ params: { server_id }, caller: { user_id } }) {
       return shown(user_id, await ofServer(server_id, user_id), null)
     },

@@ -81,7 +81,8 @@ export const notificationSettingsStorage = (sql: Sql) => ({
   async ofUser(user: Snowflake): Promise<Map<string, NotificationChoice>> {
     return byKey(
       await sql<StoredChoice[]>`
-        SELECT server_id, nullif(channel_id, 0) AS channel_id, level, muted, muted_until FROM notification_settings WHERE user_id = ${user}`,
+        SELECT server_id, nullif(channel_id, 0) AS channel_id, level, muted, muted_until FROM notification_settings
+        WHERE user_id = ${user} ORDER BY server_id, notification_settings.channel_id`,
     )
   },
 
