@@ -1,10 +1,10 @@
 import { useEffect, useState } from "preact/hooks"
-import type { LoginResponse } from "../../client/contract.ts"
+import type { LoginResponse, PasskeyAssertion } from "../../client/contract.ts"
 import { Checkbox, Form, TextField } from "../kit/forms.tsx"
 import { wordsOf } from "../kit/api.ts"
 import { t } from "../kit/text.ts"
 import { useResource } from "../kit/resource.ts"
-import { hasPasskeys, signedWithPasskey } from "./passkeys.ts"
+import { hasPasskeys, signedWithPasskey, suggestPasskeys } from "./passkeys.ts"
 import { anonymous, base, signedOutBecause, signIn } from "./session.ts"
 
 type Step = "login" | "register" | "forgot" | "sent" | "verify"
@@ -78,6 +78,7 @@ function Login({
   const [password, setPassword] = useState("")
   const { data } = useResource(() => anonymous.getCapabilities(), [])
   const ways = data?.features.sign_in
+  const refused = useSuggestedPasskeys(ways?.passkey_alone === true, onDone)
   const providers = (
     <>
       {ways?.passkey_alone && hasPasskeys && <PasskeyButton does={t("Sign in with a passkey")} onDone={onDone} />}
@@ -99,7 +100,7 @@ function Login({
           label={t("Name or e-mail address")}
           value={username}
           onValue={setUsername}
-          autocomplete="username"
+          autocomplete={ways?.passkey_alone && hasPasskeys ? "username webauthn" : "username"}
           autocapitalize="none"
           spellcheck={false}
           required
@@ -116,6 +117,11 @@ function Login({
           maxLength={1024}
         />
       </Form>
+      {refused && (
+        <p class="failure" role="alert">
+          {refused}
+        </p>
+      )}
       {providers}
       <p class="ways">
         <button type="button" class="quiet" onClick={onRegister}>
@@ -127,6 +133,24 @@ function Login({
       </p>
     </>
   )
+}
+
+/** Who has a passkey chooses it where they would write their name. @returns why the one they chose was refused */
+function useSuggestedPasskeys(isOn: boolean, onDone: (reply: LoginResponse) => void): string | undefined {
+  const [refused, refuse] = useState<string>()
+  useEffect(() => {
+    if (!isOn) return
+    const ending = new AbortController()
+    const use = async (passkey: PasskeyAssertion) => {
+      refuse(undefined)
+      const reply = await anonymous.completePasskeySignIn(passkey).catch((error: unknown) => refuse(wordsOf(error)))
+      if (reply) onDone(reply)
+      return reply !== undefined
+    }
+    suggestPasskeys(() => anonymous.beginPasskeySignIn(), use, ending.signal).catch(() => {})
+    return () => ending.abort()
+  }, [isOn])
+  return refused
 }
 
 interface RegisterOptions {
