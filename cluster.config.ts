@@ -286,6 +286,9 @@ export const clusterConfig = {
 
   /** A statement that has no answer after `statementTimeoutMs` is given up, there and here. */
   storage: { readConnections: 6, statementTimeoutMs: 3_500, connectTimeoutMs: 3_000 },
+
+  /** A command of the operator's waits longer than a request may: the machine is often busy when one is needed. */
+  commandStorage: { readConnections: 1, statementTimeoutMs: 30_000, connectTimeoutMs: 15_000 },
 }
 
 export type ClusterConfig = typeof clusterConfig

@@ -79,7 +79,7 @@ export function browserForFile(): OpenTab {
     const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options })
     onTestFinished(() => context.close())
     const page = await context.newPage()
-    page.setDefaultTimeout(15_000)
+    page.setDefaultTimeout(30_000)
     const noise: string[] = []
     page.on("console", message => void (["error", "warning"].includes(message.type()) && noise.push(message.text())))
     page.on("pageerror", error => noise.push(String(error)))

@@ -42,8 +42,8 @@ async function folder(): Promise<string> {
 async function operatorProcess(words: string[], env: Record<string, string>) {
   const run = promisify(execFile)(process.execPath, [program, ...words], { env: { PATH: process.env["PATH"], ...env } })
   return run.then(
-    ({ stdout }) => ({ code: 0, out: stdout, said: "" }),
-    (error: { code: number; stderr: string }) => ({ code: error.code, out: "", said: error.stderr }),
+    ({ stdout }) => ({ said: "", code: 0, out: stdout }),
+    (error: { code: number; stderr: string }) => ({ said: error.stderr, code: error.code, out: "" }),
   )
 }
 
@@ -135,6 +135,7 @@ test(
     const archive = join(kept, "starling.tar")
     const env = { ...services, DATA_DIR: dataDir }
     const written = await operatorProcess(["backup", archive], env)
+    expect(written.said).toBe("")
     expect(written).toMatchObject({ code: 0, out: expect.stringContaining("the secret key") })
     await sending.goesOn()
     await sending.end()

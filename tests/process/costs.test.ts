@@ -217,7 +217,8 @@ test("a worker with nothing to do asks Redis nine times a second and PostgreSQL 
   const count = (kind: string) => all.filter(what => what.startsWith(kind)).length
   const beats = 6
   await until("it has shown itself six times", () => {
-    all.push(...asked.take())
+    // A connection that is new asks for the types once; how many there are depends on what waits for an answer.
+    all.push(...asked.take().filter(what => !what.includes("pg_catalog.pg_type")))
     return count("redis hset") >= beats
   })
   // In a beat that it is there, what its log has, and half of the time who else is, what is noted of PostgreSQL, and what

@@ -15,7 +15,7 @@ import { Misuse, Refusal, type WholeCommands } from "./saying.ts"
 /** The part of the time that a backup works while the service may run. */
 const gentleShare = 0.5
 const quiet = { info() {}, warn() {}, error() {} }
-const { connectTimeoutMs } = clusterConfig.storage
+const { connectTimeoutMs } = clusterConfig.commandStorage
 
 /** Of everything that the service keeps. */
 export const backupCommands: WholeCommands = {
@@ -104,7 +104,7 @@ async function databaseIn({ databaseUrl, dataDir }: Config): Promise<{ url: stri
 /** In the trail of operators: who has the file has everything. @returns notes that it was done */
 async function noteBegin(url: string, path: string): Promise<() => Promise<void>> {
   const act = async <T>(ask: (storage: Storage) => Promise<T>): Promise<T> => {
-    const storage = openStorage({ ...clusterConfig.storage, readConnections: 1, url, name: "starling operator" })
+    const storage = openStorage({ ...clusterConfig.commandStorage, url, name: "starling operator" })
     try {
       return await ask(storage)
     } finally {

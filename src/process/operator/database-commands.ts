@@ -9,7 +9,7 @@ import { restore } from "../../storage/restore.ts"
 import { Misuse, Refusal, type WholeCommands } from "./saying.ts"
 
 const quiet = { info() {}, warn() {}, error() {} }
-const { connectTimeoutMs } = clusterConfig.storage
+const { connectTimeoutMs, statementTimeoutMs } = clusterConfig.commandStorage
 
 /** Of the embedded PostgreSQL. */
 export const databaseCommands: WholeCommands = {
@@ -74,7 +74,7 @@ async function copyIn(work: string, path: string, password: string): Promise<str
       url: next.url,
       connections: 1,
       connectTimeoutMs,
-      statementTimeoutMs: 10_000,
+      statementTimeoutMs,
       name: "starling operator",
     })
     try {

@@ -165,9 +165,8 @@ async function obeyInDatabase(
 ): Promise<string> {
   const database = await databaseOf(config, command.isForStopped === true)
   const storage = openStorage({
-    ...clusterConfig.storage,
+    ...clusterConfig.commandStorage,
     ...(command.isForStopped && { statementTimeoutMs: timeoutMs }),
-    readConnections: 1,
     url: database.url,
     name: "starling operator",
   })

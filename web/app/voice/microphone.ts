@@ -2,6 +2,8 @@
 const loudness = 6
 const lastsMs = 400
 const everyMs = 100
+/** More samples than come between two looks, so that no sound is missed: 170 ms at 48 kHz. */
+const samplesPerLook = 8_192
 
 /** What one says, and whether one says anything. It is open from a click until `close`. */
 export class Microphone {
@@ -14,9 +16,9 @@ export class Microphone {
   private constructor(stream: MediaStream, onSpeaking: (isSpeaking: boolean) => void) {
     this.#stream = stream
     const analyser = this.#context.createAnalyser()
-    analyser.fftSize = 1024
+    analyser.fftSize = samplesPerLook
     this.#context.createMediaStreamSource(stream).connect(analyser)
-    const samples = new Uint8Array(analyser.fftSize)
+    const samples = new Uint8Array(samplesPerLook)
     this.#timer = setInterval(() => {
       analyser.getByteTimeDomainData(samples)
       if (samples.some(sample => Math.abs(sample - 128) > loudness)) this.#loudAt = performance.now()
