@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { Cluster, Redis as Server, type RedisOptions } from "ioredis"
 import type { Metrics, RedisPurpose } from "../observability/metrics.ts"
+import { MasterConnector } from "./master-connector.ts"
 import { writeOncePerTurn, type RoundTrips } from "./one-write-per-turn.ts"
 import { followReplication, hasBecomeCopy } from "./replication.ts"
 import { sentinelPlace, type SentinelPlace } from "../domain/core/sentinel-url.ts"
@@ -77,6 +78,7 @@ const isClusterUrl = ([first, ...others]: readonly URL[]): boolean =>
 function throughSentinels(place: SentinelPlace): Options {
   const { sentinels, name, database, username, password, sentinelPassword, isEncrypted } = place
   return {
+    Connector: MasterConnector,
     sentinels: sentinels.map(one => ({ ...one })),
     name,
     role: "master",

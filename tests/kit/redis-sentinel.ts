@@ -7,14 +7,18 @@ import { freePort, spawnServer, type ChildServer } from "../../src/std/child-ser
 import { until } from "./until.ts"
 
 export interface SentinelRedis {
-  /** `redis+sentinel://…` */
-  readonly url: string
+  /** `redis+sentinel://…`, with other sentinels than all of them if named. */
+  url(ports?: readonly number[]): string
+  /** Ports, in the order in which they are asked. */
+  readonly sentinels: readonly number[]
   /** The port of the server that the sentinels call master. */
   master(): Promise<number>
-  /** Of a server. */
+  /** Of a server or a sentinel. */
   signal(port: number, signal: NodeJS.Signals): void
   /** Whether a server copies the other by now. */
   isCopy(port: number): Promise<boolean>
+  /** From here on the sentinels take no server for down; the first is not asked, as it may be paused. */
+  becomePatient(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -62,29 +66,33 @@ export async function startRedisSentinel(): Promise<SentinelRedis> {
       `sentinel down-after-milliseconds ${name} 1000`,
       `sentinel failover-timeout ${name} 4000`,
     ]
-    const [asked, ...others] = await Promise.all(sentinels.map(port => start(port, watching, "--sentinel")))
+    const watchers = await Promise.all(sentinels.map(port => start(port, watching, "--sentinel")))
+    const asked = watchers.at(-1)!
     const sees = async (sentinel: Redis) => {
       const facts = (await sentinel.call("SENTINEL", "MASTER", name)) as string[]
       const fact = (key: string) => facts[facts.indexOf(key) + 1]
       return fact("num-other-sentinels") === "2" && fact("num-slaves") === "1"
     }
-    await until("the sentinels know everybody", async () =>
-      (await Promise.all([asked!, ...others].map(sees))).every(Boolean),
-    )
+    await until("the sentinels know everybody", async () => (await Promise.all(watchers.map(sees))).every(Boolean))
     const connectionTo = new Map([
       [first, one],
       [second, other],
     ])
     return {
-      url: `redis+sentinel://${sentinels.map(port => `127.0.0.1:${port}`).join(",")}/${name}`,
+      url: (ports = sentinels) => `redis+sentinel://${ports.map(port => `127.0.0.1:${port}`).join(",")}/${name}`,
+      sentinels,
       async master() {
-        const [, port] = (await asked!.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)) as [string, string]
+        const [, port] = (await asked.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)) as [string, string]
         return Number(port)
       },
       signal: (port, signal) => void process.kill(servers.get(port)!.pid, signal),
       async isCopy(port) {
         const facts = await replication(connectionTo.get(port)!).catch(() => "")
         return facts.includes("role:slave") && facts.includes("master_link_status:up")
+      },
+      async becomePatient() {
+        const setting = ["SET", name, "down-after-milliseconds", 600_000] as const
+        await Promise.all(watchers.slice(1).map(sentinel => sentinel.call("SENTINEL", ...setting)))
       },
       stop,
     }
