@@ -7,6 +7,7 @@ import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
+import { openScratch } from "./scratch.mjs"
 import { checkersFolder, findNode24, installPrograms } from "./companions.mjs"
 import { Unprepared, buildObjectStore, prepare, root } from "./prepare.mjs"
 import { brokenOf, count, isWorthASecondLook, merged, reasonsOf } from "./test-results.mjs"
@@ -27,6 +28,7 @@ if (asked.length === 0) {
 const folder = mkdtempSync(join(tmpdir(), "starling-results-"))
 const vitest = join(root, "node_modules", "vitest", "vitest.mjs")
 const startedAt = performance.now()
+const scratch = openScratch()
 
 let running
 let isStopped = false
@@ -44,6 +46,7 @@ const minutes = (performance.now() - startedAt) / 60_000
 const isWanted = asked.length === 0 && !isStopped && isWorthASecondLook(first, minutes)
 const again = isWanted ? await lookAgain(brokenOf(first)) : undefined
 rmSync(folder, { recursive: true })
+scratch?.remove()
 
 const final = again ? merged(first, again) : first
 const { passed, failed, skipped } = count(final)
@@ -63,7 +66,12 @@ async function runTests(name, args) {
   running = spawn(process.execPath, [vitest, "run", ...reporters, ...args], {
     cwd: root,
     stdio: "inherit",
-    env: { UV_THREADPOOL_SIZE: "8", ...process.env, STARLING_TESTS_UNCAUGHT: uncaught },
+    env: {
+      UV_THREADPOOL_SIZE: "8",
+      ...process.env,
+      ...(scratch && { TMPDIR: scratch.path }),
+      STARLING_TESTS_UNCAUGHT: uncaught,
+    },
   })
   const [exit] = await once(running, "exit")
   try {

@@ -155,7 +155,7 @@ export const plantedBugs: readonly PlantedBug[] = [
       })
     },
     promises: ["P2", "P3", "P5", "P7", "P8", "P18"],
-    seed: 18,
+    seed: 154,
   },
   {
     name: "an event is lost on its way to a log",
