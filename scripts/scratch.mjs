@@ -13,9 +13,9 @@ const neededBytes = 3 * 1024 ** 3
 /** Of which the tests themselves, browsers too, take half. */
 const neededMemoryBytes = 6 * 1024 ** 3
 
-/** @returns a new folder; undefined where files stay where they are: TMPDIR is given, or there is no such room */
+/** @returns a new folder; undefined where files stay where they are: TMPDIR is given, or there is not enough of it */
 export function openScratch() {
-  if (process.env.TMPDIR !== undefined || !hasRoom()) return undefined
+  if (process.env.TMPDIR !== undefined || !hasCapacity()) return undefined
   removeLeftBehind()
   const path = join(memory, prefix + process.pid) // short, as paths of sockets are bounded
   const remove = () => rmSync(path, { recursive: true, force: true })
@@ -25,7 +25,7 @@ export function openScratch() {
   return { path, remove }
 }
 
-function hasRoom() {
+function hasCapacity() {
   try {
     const mount = readFileSync("/proc/mounts", "utf8")
       .split("\n")
