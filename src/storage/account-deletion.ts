@@ -85,10 +85,11 @@ export const accountDeletionStorage = (sql: Sql) => {
       return rows.length > 0
     },
 
-    /** Servers that have rows of the user: as a member, or as a banned user. */
+    /** Servers that have rows of the user: as a member, as a banned user, or as a bot with a role of its own. */
     serversKnowing: (user: Snowflake): Promise<Snowflake[]> =>
       ids(sql<{ id: Snowflake }[]>`
         SELECT server_id AS id FROM members WHERE user_id = ${user} UNION SELECT server_id FROM bans WHERE user_id = ${user}
+        UNION SELECT server_id FROM roles WHERE bot_id = ${user}
         ORDER BY id`),
 
     /** Deletes what is left of the user in deleted servers: no home removes them there. */

@@ -188,6 +188,60 @@ test("ADD1: who manages a server adds a bot, and grants it what they have themse
   expect((await add()).role_id).not.toBeNull()
 })
 
+test("ROLE3: a bot's own role is nobody else's, and goes with it: when it leaves, is kicked, banned, or deleted", async ({
+  shared,
+}) => {
+  const { server, channel, ada, lin } = await shared.seed(sharedServer)
+  const server_id = server.id
+  const owner = ada.on(shared.west)
+  const { token, ...bot } = await ada
+    .on(shared.east)
+    .createBot({ username: shared.newName("helper"), permissions: ["channels.view", "messages.manage"] })
+  const bot_id = bot.id
+  const add = async () => (await owner.addBot({ server_id, bot_id })).role_id!
+  const inbox = await lin.listen(shared.east)
+  const kept = await owner.createRole({ server_id, name: "Kept" })
+  const plain = await owner.listRoles({ server_id })
+
+  const first = await add()
+  expect((await owner.listRoles({ server_id })).find(({ id }) => id === first)).toMatchObject({ bot_id })
+  expect(plain.every(role => !("bot_id" in role))).toBe(true)
+  const assigned = { server_id, role_id: first }
+  expect(await refusal(owner.giveRole({ ...assigned, member_id: lin.id }))).toBe("bot_role")
+  await owner.takeRole({ ...assigned, member_id: bot_id })
+  await owner.giveRole({ ...assigned, member_id: bot_id })
+  await owner.setOverride({ channel_id: channel.id, target_id: first, type: "role", allow: [], deny: ["messages.send"] })
+  const rule = await owner.createAutomodRule({
+    server_id,
+    name: "words",
+    rule_type: "keyword",
+    config: { keywords: ["spam"] },
+    actions: [{ action_type: "delete_message" }],
+    exempt_roles: [first, kept.id],
+  })
+
+  const ways: readonly (() => Promise<unknown>)[] = [
+    () => clientAt(shared.east, token).leaveServer({ server_id }),
+    () => owner.kickMember({ server_id, member_id: bot_id }),
+    () => owner.banUser({ server_id, user_id: bot_id }),
+    () => ada.on(shared.east).deleteBot({ bot_id }),
+  ]
+  const gone: { role: string; user: string }[] = []
+  for (const [i, goes] of ways.entries()) {
+    const role_id = i === 0 ? first : await add()
+    await goes()
+    expect(await inbox.next("GUILD_ROLE_DELETE")).toEqual({ guild_id: server_id, server_id, role_id })
+    expect(await owner.listRoles({ server_id })).toEqual(plain.map(({ position: _, ...role }) => expect.objectContaining(role)))
+    gone.unshift({ role: role_id, user: i === 0 || i === 3 ? bot_id : ada.id })
+    if (i === 2) await owner.unbanUser({ server_id, user_id: bot_id })
+  }
+  const log = (await owner.listAuditLog({ server_id })).filter(({ action }) => action === "ROLE_DELETE")
+  expect(log.map(({ target_id, user_id }) => ({ role: target_id, user: user_id }))).toEqual(gone)
+  expect(await owner.listOverrides({ channel_id: channel.id })).toEqual([])
+  expect(await owner.listAutomodRules({ server_id })).toMatchObject([{ id: rule.id, exempt_roles: [kept.id] }])
+  expect(await shared.sql`SELECT FROM roles WHERE bot_id = ${bot_id}`).toHaveLength(0)
+})
+
 test("SLOT1: who makes bots at once, on several workers, gets no more than they may have", async ({ shared }) => {
   const ada = await shared.person("ada")
   const make = (place = shared.east, person: Person = ada) =>

@@ -1,10 +1,13 @@
-import type { Snowflake } from "../../client/contract.ts"
+import type { RoleResponse, Snowflake } from "../../client/contract.ts"
 import type { KnownServer } from "../../client/state.ts"
 import { Select } from "../kit/forms.tsx"
 import { t } from "../kit/text.ts"
 import { attempt } from "../kit/toasts.tsx"
 import { holderIn, rankOf, useMay } from "./may.ts"
 import { me, ownId } from "./session.ts"
+
+/** A bot's own role is nobody else's. */
+const isFor = ({ bot_id = null }: RoleResponse, user: Snowflake) => bot_id === null || bot_id === user
 
 /** The roles of a member; those below one's own can be taken and given here. */
 export function MemberRoles({ known, user, name }: { known: KnownServer; user: Snowflake; name: string }) {
@@ -17,7 +20,7 @@ export function MemberRoles({ known, user, name }: { known: KnownServer; user: S
   const roles = [...known.roles.values()]
     .filter(({ is_default }) => !is_default)
     .toSorted((one, other) => other.position - one.position)
-  const left = mayAssign ? roles.filter(({ id, position }) => !held.includes(id) && position < rank) : []
+  const left = mayAssign ? roles.filter(role => !held.includes(role.id) && isFor(role, user) && role.position < rank) : []
   const where = { server_id: server, member_id: user }
   return (
     <>

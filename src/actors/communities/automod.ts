@@ -229,16 +229,16 @@ function requireTargets(server: Server, rule: Partial<NewRule>): void {
  * What the end of a role or a channel does to the rules that name it. A rule that held for those
  * with this role alone is switched off: it was not written for everybody.
  */
-export function withoutTarget(
+export function withoutTargets(
   server: Server,
-  target_id: Snowflake,
+  targets: ReadonlySet<Snowflake>,
   by: AuditContext,
   turn: AuditedTurn,
 ): Pick<HomeEffects, "apply" | "write"> {
-  const left = (ids: readonly Snowflake[]) => ids.filter(id => id !== target_id)
+  const left = (ids: readonly Snowflake[]) => ids.filter(id => !targets.has(id))
   const changed = rulesOf(server).flatMap(before => {
     const { applied_roles, exempt_roles, exempt_channels } = before
-    if (![applied_roles, exempt_roles, exempt_channels].some(ids => ids.includes(target_id))) return []
+    if (![applied_roles, exempt_roles, exempt_channels].some(ids => ids.some(id => targets.has(id)))) return []
     const after: AutomodRule = {
       ...before,
       applied_roles: left(applied_roles),

@@ -9,7 +9,7 @@ import { holdsVoice } from "../../domain/voice/voice.ts"
 import { deleteChannel, forgetChannel, updateChannel } from "../../storage/communities/channels.ts"
 import { accessOf, requirePermission } from "../shared/access.ts"
 import { audit, type AuditContext, type AuditedTurn } from "../shared/audit.ts"
-import { withoutTarget } from "./automod.ts"
+import { withoutTargets } from "./automod.ts"
 import { categoryAsked, channelFields, channelTarget, noCategory, placing, requireCategory } from "./channel-list.ts"
 import { member } from "../shared/member-facts.ts"
 import { changesViewing } from "../../domain/communities/view-changes.ts"
@@ -89,7 +89,7 @@ export const channelSettingsCommands = (
       const others = combine(...deletions.map(({ effects }) => effects(server, id)))
       const undefaulted =
         id === server.default_channel_id ? withoutDefault(server, { user, reason }, context) : undefined
-      const moderated = withoutTarget(server, id, { user, reason }, context)
+      const moderated = withoutTargets(server, new Set([id]), { user, reason }, context)
       audit(
         { ...context, user, reason },
         "CHANNEL_DELETE",

@@ -31,6 +31,7 @@ import { requireMember, requirePermission, requireRank } from "../shared/access.
 import { audit, memberTarget, type AuditContext, type AuditedTurn } from "../shared/audit.ts"
 import { inviteEnding, invite, inviteCount, inviteFacts } from "./invites.ts"
 import { membershipChanged } from "./memberships.ts"
+import { ownRolesDeletion } from "./roles.ts"
 import { member, memberFacts } from "../shared/member-facts.ts"
 import { combine, type HomeEffects } from "../shared/effects.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
@@ -166,36 +167,38 @@ const leaveCommands = (kicking: Kicking): Pick<Commands, "leave" | "kick" | "end
   leave: {
     needs: ({ user }) => [member(user)],
     turn(context, { user }) {
-      const { state: server, now } = context
+      const { state: server } = context
       requireMember(server, user)
       if (server.owner_id === user) throw fail("owner_cannot_leave")
-      audit({ ...context, user }, "MEMBER_LEAVE", memberTarget(user))
-      return { ...removal(server, user, now), reply: { left: true } }
+      const by = { ...context, user }
+      audit(by, "MEMBER_LEAVE", memberTarget(user))
+      return { ...removal(server, user, by), reply: { left: true } }
     },
   },
 
   kick: {
     needs: ({ user, member_id }) => [member(user), member(member_id), ...kicking.needs],
     turn(context, { user, reason, member_id }) {
-      const { state: server, now } = context
+      const { state: server } = context
       const caller = requireMember(server, user)
       requirePermission(server, caller, "members.kick")
       const target = memberFacts.of(server).get(member_id)
       if (!target) throw fail("member_not_found")
       requireRank(server, caller, rankOf(server, target))
-      audit({ ...context, user, reason }, "MEMBER_KICK", memberTarget(member_id))
-      return { ...kicked(server, member_id, now, kicking), reply: { kicked: true } }
+      const by = { ...context, user, reason }
+      audit(by, "MEMBER_KICK", memberTarget(member_id))
+      return { ...kicked(server, member_id, by, kicking), reply: { kicked: true } }
     },
   },
 
   endTemporary: {
     needs: ({ user }) => [member(user)],
     turn(context, { user }) {
-      const { state: server, now } = context
+      const { state: server } = context
       if (!memberFacts.of(server).get(user)?.temporary || server.owner_id === user) return { reply: { ended: false } }
-      const by = { user, reason: "temporary membership ended" }
-      audit({ ...context, ...by }, "MEMBER_KICK", memberTarget(user))
-      return { ...removal(server, user, now), reply: { ended: true } }
+      const by = { ...context, user, reason: "temporary membership ended" }
+      audit(by, "MEMBER_KICK", memberTarget(user))
+      return { ...removal(server, user, by), reply: { ended: true } }
     },
   },
 })
@@ -268,9 +271,11 @@ export const membershipCommands = (renameAuthor: RenameAuthor, kicking: Kicking)
 
   eraseUser: {
     needs: ({ user }) => [member(user), ban(user)],
-    turn({ state: server, now }, { user }) {
-      const left =
-        memberFacts.of(server).get(user) && server.owner_id !== user ? removal(server, user, now, true) : undefined
+    turn(context, { user }) {
+      const { state: server } = context
+      const by = { ...context, user, reason: "account deleted" }
+      const isLeaving = memberFacts.of(server).get(user) && server.owner_id !== user
+      const left = isLeaving ? removal(server, user, by, true) : ownRolesDeletion(server, user, by)
       const isBanned = Boolean(banFacts.of(server).get(user))
       if (!left && !isBanned) return { reply: { erased: false } }
       return {
@@ -305,7 +310,8 @@ export function banning(
     banned_by: user,
     banned_at: before?.banned_at ?? secondsAt(now),
   }
-  const removed = memberFacts.of(server).get(target_id) ? removal(server, target_id, now) : undefined
+  const by = { ...turn, user, reason }
+  const removed = memberFacts.of(server).get(target_id) ? removal(server, target_id, by) : undefined
   const written = {
     server_id: server.id,
     user_id: target_id,
@@ -320,7 +326,7 @@ export function banning(
     server_id: server.id,
     user: { id: target_id, username },
   })
-  audit({ ...turn, user, reason }, "MEMBER_BAN", memberTarget(target_id))
+  audit(by, "MEMBER_BAN", memberTarget(target_id))
   return {
     apply: (draft: ServerState) => {
       banFacts.of(draft).set(target_id, banned)
@@ -399,25 +405,30 @@ export function joins(
 }
 
 /** The effects of a kick, for all callers; the command needs what `kicking` does. */
-export const kicked = (server: Readonlied<ServerState>, user: Snowflake, now: number, kicking: Kicking): HomeEffects =>
-  combine(removal(server, user, now), kicking.effects(server, user))
-
-/** The effects of the end of a membership, for all callers. */
-export function removal(
+export const kicked = (
   server: Readonlied<ServerState>,
   user: Snowflake,
-  now: number,
+  by: AuditedTurn & AuditContext,
+  kicking: Kicking,
+): HomeEffects => combine(removal(server, user, by), kicking.effects(server, user))
+
+/** The effects of the end of a membership, for all callers. */
+function removal(
+  server: Readonlied<ServerState>,
+  user: Snowflake,
+  by: AuditedTurn & AuditContext,
   /** The user will not come back. */
   isForGood = false,
-) {
+): HomeEffects {
+  const { now } = by
   const seconds = secondsAt(now)
   const { timeout_until = null, timeout_reason = null } = memberFacts.of(server).get(user) ?? {}
   const left = !isForGood && timeout_until !== null && timeout_until > seconds && { timeout_until, timeout_reason } // JOIN4
   const member_count = server.member_count - 1
   const inVoice = server.voice.get(user)
   const voice = inVoice && voiceEnding(server, inVoice, now)
-  return {
-    apply: (draft: ServerState) => {
+  const departure: HomeEffects = {
+    apply: draft => {
       voice?.apply(draft)
       memberFacts.of(draft).set(user, null)
       draft.member_count = member_count
@@ -437,4 +448,6 @@ export function removal(
       membershipChanged(user, server.id, false),
     ],
   }
+  // Nobody has its role any more, so nobody views another channel.
+  return combine(departure, ownRolesDeletion(server, user, by)) // ROLE3
 }

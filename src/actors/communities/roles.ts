@@ -20,8 +20,8 @@ import { updateMember } from "../../storage/communities/guild-members.ts"
 import { deleteRole, insertRole, setMemberRoles, updateRole } from "../../storage/communities/servers.ts"
 import { requireMember, requirePermission, requireRank } from "../shared/access.ts"
 import { audit, memberTarget, type AuditContext, type AuditedTurn } from "../shared/audit.ts"
-import { combine } from "../shared/effects.ts"
-import { withoutTarget } from "./automod.ts"
+import { combine, type HomeEffects } from "../shared/effects.ts"
+import { withoutTargets } from "./automod.ts"
 import { memberTold } from "./members.ts"
 import { grantsOtherViews } from "../../domain/communities/view-changes.ts"
 import { takeViewChange, type PacedContext } from "./view-changes.ts"
@@ -35,6 +35,7 @@ import { voiceRechecks } from "../voice/voice.ts"
  *   ROLE1  A member cannot grant permissions that they lack, or change a role at or above their
  *       highest. Lower roles can be assigned and removed regardless of their permissions.
  *   ROLE2  A change of a role's permissions is in every log before the events that follow it.
+ *   ROLE3  A bot's own role is given to nobody else, and goes in the turn in which the bot goes.
  */
 export interface RoleCommands {
   listRoles(input: { user: Snowflake }): Role[]
@@ -157,31 +158,9 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
       if (role_id === server.id) throw fail("default_role")
       requireRank(server, caller, found.position)
       const take = takeViewChange(server, { user, isLimited }, now, { changesViews: true, events: 0 })
-      const said = [...server.overrides].flatMap(([channel, overrides]) =>
-        overrides.filter(({ target_id }) => target_id === role_id).map(override => [channel, override] as const),
-      )
-      const moderated = withoutTarget(server, role_id, { user, reason }, context)
-      audit(
-        { ...context, user, reason },
-        "ROLE_DELETE",
-        { type: "role", id: role_id, name: found.name },
-        roleChanges(found, null),
-      )
-      return {
-        apply: draft => {
-          take?.(draft)
-          draft.roles.delete(role_id)
-          moderated.apply(draft)
-          for (const [channel] of said) draft.overrides.set(channel, without(draft.overrides.get(channel)!, role_id))
-        },
-        write: [deleteRole({ id: role_id }), ...moderated.write],
-        publish: [
-          changed(server, role_id, found.permissions, null, said), // ROLE2
-          guildRoleDelete.to(membersOf(server.id), inServer(server, { role_id })),
-          ...voiceRechecks(server),
-        ],
-        reply: { deleted: true },
-      }
+      const gone = roleDeletion(server, [found], { ...context, user, reason })
+      const rechecks = { publish: voiceRechecks(server) }
+      return { ...combine({ apply: draft => take?.(draft) }, gone, rechecks), reply: { deleted: true } }
     },
   },
 
@@ -191,6 +170,7 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
       const { state: server } = context
       const { target, role } = requireAssignable(server, user, member_id, role_id)
       if (role.id === server.id || target.roles.includes(role.id)) return { reply: { given: true } }
+      if (!mayHave(role, member_id)) throw fail("bot_role") // ROLE3
       audit({ ...context, user, reason }, "MEMBER_ROLE_ADD", memberTarget(member_id), {
         role_id: { old: null, new: role.id },
       })
@@ -220,7 +200,9 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
       const target = memberFacts.of(server).get(shown.id)
       if (!target) return { reply: { changed: 0 } }
       const isOther = (id: Snowflake) => id !== server.id && server.roles.has(id)
-      const given = give.filter(id => isOther(id) && !target.roles.includes(id))
+      const given = give.filter(
+        id => isOther(id) && mayHave(server.roles.get(id)!, shown.id) && !target.roles.includes(id), // ROLE3
+      )
       const taken = take.filter(id => isOther(id) && target.roles.includes(id))
       if (given.length + taken.length === 0) return { reply: { changed: 0 } }
       const noted = { ...context, user: shown.id, reason }
@@ -267,6 +249,45 @@ export function roleCreation(
     ],
   }
 }
+
+/** The effects of the end of roles: with them goes what channels and rules say of them. */
+export function roleDeletion(server: Server, roles: readonly StoredRole[], by: AuditedTurn & AuditContext): HomeEffects {
+  const ids = new Set(roles.map(({ id }) => id))
+  const saidOf = (role_id: Snowflake) =>
+    [...server.overrides].flatMap(([channel, overrides]) =>
+      overrides.filter(({ target_id }) => target_id === role_id).map(override => [channel, override] as const),
+    )
+  const gone = roles.map(role => ({ role, said: saidOf(role.id) }))
+  const moderated = withoutTargets(server, ids, by, by)
+  for (const role of roles)
+    audit(by, "ROLE_DELETE", { type: "role", id: role.id, name: role.name }, roleChanges(role, null))
+  return {
+    apply: draft => {
+      for (const id of ids) draft.roles.delete(id)
+      moderated.apply(draft)
+      for (const { role, said } of gone)
+        for (const [channel] of said) draft.overrides.set(channel, without(draft.overrides.get(channel)!, role.id))
+    },
+    write: [...roles.map(({ id }) => deleteRole({ id })), ...moderated.write],
+    publish: gone.flatMap(({ role, said }) => [
+      changed(server, role.id, role.permissions, null, said), // ROLE2
+      guildRoleDelete.to(membersOf(server.id), inServer(server, { role_id: role.id })),
+    ]),
+  }
+}
+
+/** ROLE3: what goes with a bot that leaves. One at most, but for what a worker of the version before left. */
+export function ownRolesDeletion(
+  server: Server,
+  bot: Snowflake,
+  by: AuditedTurn & AuditContext,
+): HomeEffects | undefined {
+  const own = [...server.roles.values()].filter(({ bot_id }) => bot_id === bot)
+  return own.length === 0 ? undefined : roleDeletion(server, own, by)
+}
+
+/** ROLE3 */
+const mayHave = ({ bot_id = null }: StoredRole, member: Snowflake): boolean => bot_id === null || bot_id === member
 
 /** ROLE1 */
 export function requireGrantable(

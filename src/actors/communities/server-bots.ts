@@ -46,6 +46,7 @@ export const serverBotCommands: ActorKind<ServerState, ServerState, ServerBotCom
               hoist: false,
               mentionable: false,
               permissions: granted,
+              bot_id: bot.id,
             }
       const made = own && roleCreation(server, own, () => false, by)
       // Nobody has the role yet, and the bot alone views other channels by it.

@@ -359,8 +359,9 @@ export function sanctioning(
     }
     if (!caller) return undefined
     if (kick) {
-      audit({ ...turn, ...contextOf(kick) }, "MEMBER_KICK", memberTarget(author.id))
-      return kicked(server, author.id, now, webhooksSuspension)
+      const by = { ...turn, ...contextOf(kick) }
+      audit(by, "MEMBER_KICK", memberTarget(author.id))
+      return kicked(server, author.id, by, webhooksSuspension)
     }
     if (!timeout || timeoutSeconds === null || !mayBeTimedOut(server, caller)) return undefined
     const until = secondsAt(now) + timeoutSeconds

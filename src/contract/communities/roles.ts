@@ -15,6 +15,9 @@ export const Role = z
     hoist: z.boolean(),
     mentionable: z.boolean(),
     is_default: z.boolean().describe("Whether this is `@everyone`"),
+    bot_id: Snowflake.optional().describe(
+      "Present on the role that a bot was given as it was added: nobody else can have it, and it is deleted when the bot leaves",
+    ),
   })
   .meta({ id: "RoleResponse" })
 export type Role = z.infer<typeof Role>
@@ -134,6 +137,7 @@ export const giveRole = defineRoute({
     "permission_denied",
     "member_or_role_not_found",
     "rank_too_low",
+    "bot_role",
   ],
 })
 

@@ -7,7 +7,7 @@ export const addBot = defineRoute({
   method: "PUT",
   path: "/servers/:server_id/bots/:bot_id",
   summary:
-    "Add a bot to a server, with a role of its own, the lowest there. The bot must be the caller's own or public; it is a member like others then, and leaves as they do",
+    "Add a bot to a server, with a role of its own, the lowest there. The bot must be the caller's own or public; it is a member like others then, and leaves as they do. Its role goes with it",
   tag: "Bots",
   auth: "person",
   isAudited: true,

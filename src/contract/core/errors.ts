@@ -192,6 +192,7 @@ export const errors = {
   owner_cannot_leave: { status: 403, message: "Owners cannot leave", retry: false },
   rank_too_low: { status: 403, message: "Your highest role does not rank above this", retry: false },
   default_role: { status: 403, message: "@everyone keeps its name and place", retry: false },
+  bot_role: { status: 403, message: "This role is a bot's own", retry: false },
   administrator_timeout: { status: 403, message: "Administrators cannot be timed out", retry: false },
   banned: { status: 403, message: "You are banned from this server", retry: false },
   bot_banned: { status: 403, message: "The bot is banned from this server", retry: false },

@@ -63,6 +63,8 @@ export interface RoleState {
   hoist: boolean
   mentionable: boolean
   permissions: ReadonlySet<Permission>
+  /** The bot whose own it is, and with whose membership it ends. */
+  bot_id?: Snowflake | null
 }
 
 /** The role of all members of a server, or of those in a conversation outside servers: it bears its home's id. */
@@ -184,6 +186,7 @@ export const roleObject = (server: { readonly id: string }, role: Readonly<RoleS
   hoist: role.hoist,
   mentionable: role.mentionable,
   is_default: role.id === server.id,
+  ...(typeof role.bot_id === "string" && { bot_id: role.bot_id }),
 })
 
 /** A user who has just joined. */

@@ -60,7 +60,10 @@ export const personalData: PersonalData = {
     },
   },
   others: {
-    roles: { why: "They are a server's" },
+    roles: {
+      why: "They are a server's",
+      columns: { bot_id: "The bot whose own the role is; it goes with the bot" },
+    },
   },
 }
 
@@ -110,11 +113,12 @@ export const setMemberCount = defineWrite<{ id: Snowflake; member_count: number 
 export const insertRole = defineWrite<RoleState & { server_id: Snowflake }>(
   "insertRole",
   (sql, rows) => sql`
-    INSERT INTO roles (id, server_id, name, color, position, hoist, mentionable, permissions)
-    SELECT r.id, r.server_id, r.name, r.color, r.position, r.hoist, r.mentionable, ARRAY(SELECT jsonb_array_elements_text(r.permissions::jsonb))
+    INSERT INTO roles (id, server_id, name, color, position, hoist, mentionable, permissions, bot_id)
+    SELECT r.id, r.server_id, r.name, r.color, r.position, r.hoist, r.mentionable, ARRAY(SELECT jsonb_array_elements_text(r.permissions::jsonb)), r.bot_id
     FROM unnest(${column(rows, "id")}::bigint[], ${column(rows, "server_id")}::bigint[], ${column(rows, "name")}::text[], ${column(rows, "color")}::text[],
       ${column(rows, "position")}::int[], ${column(rows, "hoist")}::text[]::boolean[], ${column(rows, "mentionable")}::text[]::boolean[],
-      ${rows.map(row => JSON.stringify([...row.permissions]))}::text[]) AS r (id, server_id, name, color, position, hoist, mentionable, permissions)`,
+      ${rows.map(row => JSON.stringify([...row.permissions]))}::text[], ${rows.map(row => row.bot_id ?? null)}::bigint[])
+      AS r (id, server_id, name, color, position, hoist, mentionable, permissions, bot_id)`,
 )
 
 export const updateRole = defineWrite<RoleState>("updateRole", (sql, rows) => {

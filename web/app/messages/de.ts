@@ -1073,5 +1073,6 @@ export const refusals: Readonly<Record<string, string>> = {
   "Bot not found": "Diesen Bot gibt es nicht",
   "Bot limit": "Mehr Bots gehen nicht",
   "The bot is banned from this server": "Der Bot ist auf diesem Server gesperrt",
+  "This role is a bot's own": "Diese Rolle gehört einem Bot",
   "Client update required": "Diese Seite ist veraltet. Lade sie neu",
 }

@@ -296,7 +296,7 @@ function Holders({ known, role }: { known: KnownServer; role: RoleResponse }) {
           </li>
         ))}
       </ul>
-      {mayAssign && (
+      {mayAssign && role.bot_id === undefined && (
         <MemberPicker
           known={known}
           label={t("Give it to")}
