@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto"
+import { generateSync } from "otplib"
 import { afterAll, afterEach } from "vitest"
 import { clientAt, type Endpoint } from "../kit/person.ts"
 import { refusal } from "../kit/conformance.ts"
@@ -212,6 +213,36 @@ test("OAUTH4: groups give and take the roles that they stand for, at each sign-i
   // Who is banned stays out, and signs in all the same.
   await owner.banUser({ server_id, user_id: member_id })
   expect(await after({ groups: ["leads", "guests"] })).toEqual([undefined, [guests]])
+
+  // Nothing changes before a second factor is given: the issuer's password may be a thief's.
+  const account = { username: shared.newName("lin"), email: "lin@acme.example", password: ada.password }
+  const { user: lin } = await clientAt(shared.east).register(account)
+  const new_password = "Another-Horse-9"
+  const token = await emailLinkToken(shared.sql, { id: lin!.id, email: account.email }, "password_reset")
+  await clientAt(shared.east).confirmPasswordReset({ token, new_password })
+  const lins = clientAt(shared.east, (await clientAt(shared.east).login({ ...account, password: new_password })).token!)
+  const { secret, backup_codes } = await lins.enableTwoFactor({ password: new_password })
+  await lins.confirmTwoFactor({ code: generateSync({ secret }) })
+  const { sub: external } = newcomer({ email: account.email })
+  const rolesOfLin = async () =>
+    (
+      await shared.sql<{ roles: string[] }[]>`SELECT roles::text[] AS roles FROM members WHERE user_id = ${lin!.id}`
+    ).map(row => row.roles)
+  const asked = async (groups: string[]) => {
+    provider.people.set(external, { ...facts, email: account.email, groups })
+    return (await signIn(worker!, external)).challenge_token!
+  }
+  const answer = (challenge_token: string, code: string) =>
+    clientAt(worker!).completeTwoFactor({ challenge_token, code })
+  const waiting = await asked(["engineering", "unknown"])
+  expect(await refusal(answer(waiting, "AAAA-AAAA"))).toBe("invalid_second_factor")
+  expect(await rolesOfLin()).toEqual([])
+  await answer(waiting, backup_codes[0]!)
+  expect(await rolesOfLin()).toEqual([[devs]])
+  const taken = await asked([])
+  expect(await rolesOfLin()).toEqual([[devs]])
+  await answer(taken, backup_codes[1]!)
+  expect(await rolesOfLin()).toEqual([[]])
 
   const rest = clientAt(worker!)
   expect((await rest.getCapabilities()).features.sign_in.password).toBe(false)

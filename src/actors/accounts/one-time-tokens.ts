@@ -1,10 +1,4 @@
-import type { Snowflake } from "../../contract/core/fields.ts"
-import {
-  codesAllowed,
-  tokensOfAKind,
-  type OneTimeToken,
-  type TokenKind,
-} from "../../domain/accounts/one-time-tokens.ts"
+import { codesAllowed, tokensOfAKind, type OneTimeToken } from "../../domain/accounts/one-time-tokens.ts"
 import type { UserState } from "../../domain/accounts/user-state.ts"
 import { deleteOneTimeToken, putOneTimeToken } from "../../storage/accounts/one-time-tokens.ts"
 import type { Write } from "../../storage/core/write.ts"
@@ -47,7 +41,7 @@ const changed = (tokens: readonly OneTimeToken[], write: Write[]): TokenChange =
 /** A new token (OTT2). `now`: Unix seconds. */
 export function issueToken(
   user: User,
-  token: { id: Snowflake; kind: TokenKind; token_hash: string; email?: string; expires_at: number },
+  token: Pick<OneTimeToken, "id" | "kind" | "token_hash" | "expires_at" | "groups"> & { email?: string },
   now: number,
   atMost = tokensOfAKind,
 ): TokenChange {

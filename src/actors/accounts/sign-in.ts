@@ -6,7 +6,7 @@ import { barToSignIn, type Account } from "../../domain/accounts/accounts.ts"
 import { userOnly } from "../../domain/core/audience.ts"
 import { secondsAt } from "../../std/clock.ts"
 import { sameHash } from "../../domain/core/hashes.ts"
-import { openToken } from "../../domain/accounts/one-time-tokens.ts"
+import { openToken, type OneTimeToken } from "../../domain/accounts/one-time-tokens.ts"
 import { accepted, type SecondFactor } from "../../domain/accounts/second-factors.ts"
 import { compareIds } from "../../domain/core/snowflake.ts"
 import type { UserState } from "../../domain/accounts/user-state.ts"
@@ -30,7 +30,7 @@ export interface SignInCommands {
   /** A session, or the token of a challenge where a second factor is asked for. */
   startSession(input: {
     session: NewSession
-    challenge: NewToken
+    challenge: NewToken & Pick<OneTimeToken, "groups">
     proof: Proof
   }):
     | { session_id: Snowflake; challenge_id: null }

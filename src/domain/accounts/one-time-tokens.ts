@@ -3,6 +3,12 @@ import { sameHash } from "../core/hashes.ts"
 
 export type TokenKind = "two_factor" | "verify_email" | "password_reset" | "restore_email"
 
+/** Groups of somebody of whom a provider has said so, of those that stand for roles here. */
+export interface SaidGroups {
+  readonly provider: string
+  readonly groups: readonly string[]
+}
+
 /** What somebody is sent or given to come back with, once. */
 export interface OneTimeToken {
   readonly id: Snowflake
@@ -15,6 +21,8 @@ export interface OneTimeToken {
   readonly totp_secret: string | null
   /** Of `restore_email`: whether somebody had shown that the address is theirs. */
   readonly is_confirmed: boolean
+  /** Of `two_factor`: whose roles are set once the sign-in is complete; null: nobody's. */
+  readonly groups?: SaidGroups | null
   /** Wrong codes that came with it. */
   readonly failures: number
   /** Unix seconds. */

@@ -1,17 +1,25 @@
 import { readToken } from "../../cluster/one-time-tokens.ts"
 import { fail } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
+import type { SaidGroups } from "../../domain/accounts/one-time-tokens.ts"
 import { sameHash } from "../../domain/core/hashes.ts"
 import { secondsAt } from "../../std/clock.ts"
 import type { UserRow } from "../../storage/accounts/users.ts"
 import type { Http } from "../shared/http.ts"
+
+interface WaitingSignIn {
+  readonly token: { readonly id: Snowflake; readonly token_hash: string }
+  readonly user: UserRow
+  /** What a provider has said at its beginning. */
+  readonly groups: SaidGroups | null
+}
 
 /** Reads the token of a sign-in that waits for its second factor, and whose it is. The turn looks once more. */
 export const createChallengeReading = ({
   storage,
   clock,
 }: Pick<Http<"oneTimeTokens" | "users">, "storage" | "clock">) =>
-  async function waiting(text: string): Promise<{ token: { id: Snowflake; token_hash: string }; user: UserRow }> {
+  async function waiting(text: string): Promise<WaitingSignIn> {
     const token = readToken("two_factor", text)
     if (!token) throw fail("invalid_challenge")
     const known = await storage.oneTimeTokens.find(token.id)
@@ -19,5 +27,5 @@ export const createChallengeReading = ({
     if (known.expires_at <= secondsAt(clock())) throw fail("expired_challenge")
     const user = await storage.users.find(known.user_id)
     if (!user) throw fail("used_challenge")
-    return { token, user }
+    return { token, user, groups: known.groups ?? null }
   }

@@ -2,6 +2,7 @@ import { hash, randomBytes } from "node:crypto"
 import { userActor } from "../../actors/user.ts"
 import { hashSecret, newSecret } from "../../cluster/tokens.ts"
 import { fail, Failure, unavailable } from "../../contract/core/errors.ts"
+import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import type { routes } from "../../contract/accounts/oauth.ts"
 import { ageRefusal, dayOf } from "../../domain/accounts/birth-dates.ts"
@@ -14,7 +15,7 @@ import type { UserRow } from "../../storage/accounts/users.ts"
 import type { Handlers, PublicCall } from "../server/handlers.ts"
 import { newcomer } from "./newcomers.ts"
 import { createOAuthProviders, type OAuthProviderClient } from "../../integrations/oauth-providers.ts"
-import { createMappedRoles, type MappedRolesNeeds } from "./mapped-roles.ts"
+import { createMappedRoles, saidGroups, type MappedRolesNeeds } from "./mapped-roles.ts"
 import { createSignIn, signedIn } from "./sign-in.ts"
 import type { Creates, Http, Policy } from "../shared/http.ts"
 import type { AgeGate } from "../../domain/accounts/birth-dates.ts"
@@ -52,7 +53,7 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
   const { ask, create, storage, policy, clock, log } = http
   const signIn = createSignIn(http)
   const providers = createOAuthProviders(policy, { log, clock })
-  const setMappedRoles = createMappedRoles(http)
+  const withMappedRoles = createMappedRoles(http)
   const seconds = () => secondsAt(clock())
 
   function providerOf(name: string): { provider: string; client: OAuthProviderClient } {
@@ -93,7 +94,7 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
     })
     const external = { provider, issuer, subject }
     const { user, session_id } = await create(userActor, { type: "register", user: account, session, external })
-    return { user, token: `${session_id}.${secret}` }
+    return { user, session_id: session_id!, token: `${session_id}.${secret}` }
   }
 
   return {
@@ -139,17 +140,18 @@ export function oauth(http: OAuthNeeds): Handlers<typeof routes> {
 
       // Two that arrive at once want to make the same account, or of the same name: the slower one
       // looks again.
+      const groups = saidGroups(http, provider, profile)
       for (let attempt = 1; ; attempt++)
         try {
           const user = await known(provider, profile)
           if (user) {
-            await setMappedRoles(provider, user, profile)
-            return await signIn.complete(user, call, { password_hash: null })
+            const begun = (session: Snowflake) => withMappedRoles(user, session, groups)
+            return await signIn.complete(user, call, { password_hash: null }, { groups, begun })
           }
           const refusal = ageRefusal(age, policy, dayOf(clock()))
           if (refusal) throw fail(refusal)
           const made = await welcome(provider, profile, call, { token: newMark(attempt), isNeeded: attempt > 1 })
-          await setMappedRoles(provider, made.user, profile)
+          await withMappedRoles(made.user, made.session_id, groups)
           return signedIn(made.user, made.token)
         } catch (error) {
           if (!(error instanceof Failure && error.code === "user_exists")) throw error

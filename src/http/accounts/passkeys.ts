@@ -11,9 +11,11 @@ import type { Handlers } from "../server/handlers.ts"
 import type { Http, Policy, Uses } from "../shared/http.ts"
 import { createChallengeReading } from "./challenges.ts"
 import { createIdentityProof } from "./identity-proof.ts"
+import { createMappedRoles, type MappedRolesNeeds } from "./mapped-roles.ts"
 import { createSignIn, own, signedIn, type SignInNeeds } from "./sign-in.ts"
 
 type PasskeyNeeds = SignInNeeds &
+  MappedRolesNeeds &
   Http<"passkeys" | "oneTimeTokens"> &
   Policy<{ readonly passkey_login_enabled: boolean }> &
   Uses<PasskeyUses>
@@ -32,6 +34,7 @@ export function passkeys(http: PasskeyNeeds): Handlers<typeof routes> {
   const signIn = createSignIn(http)
   const requireIdentity = createIdentityProof(http)
   const waiting = createChallengeReading(http)
+  const withMappedRoles = createMappedRoles(http)
   const required = (): Passkeys => {
     if (!offered) throw fail("passkeys_disabled")
     return offered
@@ -93,7 +96,7 @@ export function passkeys(http: PasskeyNeeds): Handlers<typeof routes> {
 
     async completePasskeyFactor(call) {
       required()
-      const { token, user } = await waiting(call.body.challenge_token)
+      const { token, user, groups } = await waiting(call.body.challenge_token)
       const [known, use] = await signed(call.body.passkey, `answer ${token.id}`, false)
       if (known.user_id !== user.id) throw fail("passkey_refused")
       const { secret, session } = signIn.newSession(call)
@@ -105,6 +108,7 @@ export function passkeys(http: PasskeyNeeds): Handlers<typeof routes> {
       )
       if (verdict.outcome === "used") throw fail("used_challenge")
       const session_id = sessionOf(verdict, known, use)
+      await withMappedRoles(user, session_id, groups)
       await signIn.clearFailures(user)
       return signedIn(user, `${session_id}.${secret}`)
     },

@@ -6,6 +6,7 @@ import { fail, Failure, type ErrorCode } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { secondsAt } from "../../std/clock.ts"
 import { loginKeyOf, loginKeyOfName } from "../../domain/accounts/failed-logins.ts"
+import type { SaidGroups } from "../../domain/accounts/one-time-tokens.ts"
 import type { SecondFactor } from "../../domain/accounts/second-factors.ts"
 import { privateUser, type UserRow } from "../../storage/accounts/users.ts"
 import type { PublicCall } from "../server/handlers.ts"
@@ -161,8 +162,14 @@ function createSessionStart(
   /**
    * Completes the sign-in of a user who has proved their identity: bars, second factor, session.
    * @param proof the hash that the password matched; null: through a provider
+   * @param begun what else is done before anybody has the session's token; not where a second factor is asked for
    */
-  async function complete(user: UserRow, call: Whence, proof: { password_hash: string | null }): Promise<LoginReply> {
+  async function complete(
+    user: UserRow,
+    call: Whence,
+    proof: { password_hash: string | null },
+    { groups = null, begun }: { groups?: SaidGroups | null; begun?: (session: Snowflake) => Promise<void> } = {},
+  ): Promise<LoginReply> {
     if (proof.password_hash !== null && policy.email_verification_required && !user.email_verified)
       throw fail("email_not_verified")
     const { secret, session } = newSession(call)
@@ -171,13 +178,14 @@ function createSessionStart(
     const started = await ask(userActor, user.id, {
       type: "startSession",
       session,
-      challenge: { token_hash: challenge.token_hash, expires_at: secondsAt(clock()) + lasts },
+      challenge: { token_hash: challenge.token_hash, expires_at: secondsAt(clock()) + lasts, groups },
       proof,
     })
     if (started.session_id === null) {
       const token = tokenText("two_factor", started.challenge_id, challenge.secret)
       return challenged(token, lasts, started.hasPasskeys && http.integrations.passkeys !== undefined)
     }
+    await begun?.(started.session_id)
     await clearFailures(user, proof.password_hash !== null)
     return signedIn(user, `${started.session_id}.${secret}`)
   }

@@ -13,11 +13,13 @@ import {
   totpUri,
 } from "../../integrations/one-time-codes.ts"
 import { createChallengeReading } from "./challenges.ts"
+import { createMappedRoles, type MappedRolesNeeds } from "./mapped-roles.ts"
 import { backupSeal, createSignIn, own, signedIn, totpSeal } from "./sign-in.ts"
 import type { Http, Policy } from "../shared/http.ts"
 import type { SignInNeeds } from "./sign-in.ts"
 
 type TwoFactorNeeds = SignInNeeds &
+  MappedRolesNeeds &
   Http<"oneTimeTokens"> &
   Policy<{ readonly two_factor_issuer?: string | undefined; readonly server_name: string }>
 
@@ -32,10 +34,11 @@ export function twoFactor(http: TwoFactorNeeds): Handlers<typeof routes> {
   const seconds = () => secondsAt(clock())
   const signIn = createSignIn(http)
   const waiting = createChallengeReading(http)
+  const withMappedRoles = createMappedRoles(http)
 
   return {
     async completeTwoFactor(call) {
-      const { token, user } = await waiting(call.body.challenge_token)
+      const { token, user, groups } = await waiting(call.body.challenge_token)
       const { secret, session } = signIn.newSession(call)
       const factor = signIn.factorOf(user, call.body.code)
       const verdict = await signIn.tryCode(
@@ -45,6 +48,7 @@ export function twoFactor(http: TwoFactorNeeds): Handlers<typeof routes> {
       )
       if (verdict.outcome === "wrong") throw fail("invalid_second_factor")
       if (verdict.outcome === "used") throw fail("used_challenge")
+      await withMappedRoles(user, verdict.session_id, groups)
       await signIn.clearFailures(user)
       return signedIn(user, `${verdict.session_id}.${secret}`)
     },

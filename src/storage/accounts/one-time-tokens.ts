@@ -9,7 +9,7 @@ export const personalData: PersonalData = {
     one_time_tokens: {
       userColumns: ["user_id"],
       key: { id: "bigint" },
-      given: ["id", "user_id", "kind", "email", "is_confirmed", "failures", "expires_at"],
+      given: ["id", "user_id", "kind", "email", "groups", "is_confirmed", "failures", "expires_at"],
       leftOut: { token_hash: secretReason, totp_secret: secretReason },
       atPurge: "erased",
     },
@@ -23,11 +23,13 @@ export interface OneTimeTokenRow extends OneTimeToken {
 export const putOneTimeToken = defineWrite<OneTimeTokenRow>("putOneTimeToken", (sql, rows) => {
   const last = lastOf(rows, row => row.id)
   return sql`
-    INSERT INTO one_time_tokens (id, user_id, kind, token_hash, email, totp_secret, is_confirmed, failures, expires_at)
-    SELECT * FROM unnest(${column(last, "id")}::bigint[], ${column(last, "user_id")}::bigint[], ${column(last, "kind")}::text[],
+    INSERT INTO one_time_tokens (id, user_id, kind, token_hash, email, totp_secret, is_confirmed, failures, expires_at, groups)
+    SELECT t.id, t.user_id, t.kind, t.token_hash, t.email, t.totp_secret, t.is_confirmed, t.failures, t.expires_at, t.groups::jsonb FROM unnest(${column(last, "id")}::bigint[], ${column(last, "user_id")}::bigint[], ${column(last, "kind")}::text[],
       ${column(last, "token_hash")}::text[], ${column(last, "email")}::text[], ${column(last, "totp_secret")}::text[],
       ${column(last, "is_confirmed")}::text[]::boolean[],
-      ${column(last, "failures")}::integer[], ${column(last, "expires_at")}::bigint[])
+      ${column(last, "failures")}::integer[], ${column(last, "expires_at")}::bigint[],
+      ${last.map(({ groups }) => (groups ? JSON.stringify(groups) : null))}::text[])
+      AS t (id, user_id, kind, token_hash, email, totp_secret, is_confirmed, failures, expires_at, groups)
     ON CONFLICT (id) DO UPDATE SET failures = excluded.failures, token_hash = excluded.token_hash, expires_at = excluded.expires_at`
 })
 
@@ -45,7 +47,7 @@ export const oneTimeTokensStorage = (sql: Sql) => ({
 
   async ofUser(user: Snowflake): Promise<OneTimeToken[]> {
     return sql<OneTimeToken[]>`
-      SELECT id, kind, token_hash, email, totp_secret, is_confirmed, failures, expires_at FROM one_time_tokens WHERE user_id = ${user} ORDER BY id`
+      SELECT id, kind, token_hash, email, totp_secret, is_confirmed, failures, expires_at, groups FROM one_time_tokens WHERE user_id = ${user} ORDER BY id`
   },
 
   /** Forgets some that were over by then. */
