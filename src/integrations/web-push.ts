@@ -1,5 +1,7 @@
 import type { KeyObject } from "node:crypto"
-import { OutboundRequests, PrivateAddress, type Resolve } from "./outbound-requests.ts"
+import { setTimeout as sleep } from "node:timers/promises"
+import { byDns, OutboundRequests, PrivateAddress, type Resolve } from "./outbound-requests.ts"
+import { PushPlaces } from "./push-places.ts"
 import {
   areBrowserKeys,
   type BrowserKeys,
@@ -66,25 +68,50 @@ export interface WebPushOptions {
   readonly now: () => number
 }
 
-const timeoutMs = 10_000
+/** How often, and how far apart, a place to send from is looked for. */
+const maxLooks = 10
+const lookMs = 50
 const maxAnswerBytes = 16_384
 /** How long a signature is good. */
 const signedSeconds = 12 * 3_600
 /** Longer than this nobody is told to wait. */
 const maxWaitMs = 3_600_000
 
+/** Names that anybody chooses are looked up where they hold no thread; private ones may be known to this machine alone. */
+const pushRequests = ({
+  mayBePrivate,
+  resolve = mayBePrivate ? undefined : byDns(),
+}: Pick<WebPushOptions, "mayBePrivate" | "resolve">) =>
+  new OutboundRequests({ mayBePrivate, ...(resolve && { resolve }) })
+
 /** Sends to push services, whose addresses browsers name: to public ones only (FETCH1, FETCH2). */
 export class WebPush {
   readonly #options: WebPushOptions
   readonly #requests: OutboundRequests
+  readonly #places = new PushPlaces(() => performance.now())
 
   constructor(options: WebPushOptions) {
-    const { mayBePrivate, resolve } = options
     this.#options = options
-    this.#requests = new OutboundRequests({ mayBePrivate, ...(resolve && { resolve }) })
+    this.#requests = pushRequests(options)
   }
 
   async send(browser: BrowserKeys & { readonly endpoint: string }, push: Push): Promise<PushOutcome> {
+    const { hostname } = new URL(browser.endpoint)
+    // Of a service that answers, one is free in a moment.
+    for (let look = 1; ; look++) {
+      const place = this.#places.take(hostname)
+      if (typeof place === "object") return this.#send(browser, push, place.timeoutMs).finally(place.over)
+      if (place !== undefined) return { kind: "later", waitMs: place, why: "slow before" }
+      if (look === maxLooks) return { kind: "later", waitMs: undefined, why: "no place" }
+      await sleep(lookMs)
+    }
+  }
+
+  async #send(
+    browser: BrowserKeys & { readonly endpoint: string },
+    push: Push,
+    timeoutMs: number,
+  ): Promise<PushOutcome> {
     const { keys, subject, now } = this.#options
     const expires = Math.floor(now() / 1000) + signedSeconds
     const authorization = vapidHeader(
@@ -140,7 +167,7 @@ export class PushEndpoints {
 
   constructor(options: Pick<WebPushOptions, "mayBePrivate" | "resolve">) {
     this.#mayBePrivate = options.mayBePrivate
-    this.#requests = new OutboundRequests(options)
+    this.#requests = pushRequests(options)
   }
 
   /** @returns the endpoint as it is kept */

@@ -30,6 +30,10 @@ export class PushService {
   readonly #browsers = new Map<string, { readonly pair: ECDH; readonly auth: Buffer }>()
   readonly got: Pushed[] = []
   readonly problems: string[] = []
+  /** Paths of requests that are never answered, and how many of those were open at once. */
+  readonly silent = new Set<string>()
+  mostSilent = 0
+  #silentNow = 0
   /** Statuses that the next requests are answered with, by path; then 201. */
   readonly answers = new Map<string, { status: number; headers?: Record<string, string> }[]>()
   #publicKey = ""
@@ -44,6 +48,11 @@ export class PushService {
           this.got.push(this.#read(to, request.headers, Buffer.concat(chunks)))
         } catch (error) {
           this.problems.push(String(error))
+        }
+        if (this.silent.has(to)) {
+          this.mostSilent = Math.max(this.mostSilent, ++this.#silentNow)
+          response.on("close", () => this.#silentNow--)
+          return
         }
         const { status, headers = {} } = this.answers.get(to)?.shift() ?? { status: 201 }
         response.writeHead(status, headers).end()
