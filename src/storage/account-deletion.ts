@@ -3,12 +3,16 @@ import { personalTables } from "./personal-data.ts"
 import type { Sql } from "./core/database.ts"
 import { column, defineWrite } from "./core/write.ts"
 
-/** A table whose rows go with the account, and the columns each of which names the user. */
-const rowsOf = (name: string): { table: string; columns: string[] } | undefined => {
+/** A table in which nothing of the user is left, and the columns each of which names the user. */
+const tableOf = (name: string): { table: string; columns: string[] } | undefined => {
   const { table, userColumns, othersRows = {}, atPurge } = personalTables[name]!
-  if (atPurge !== "erased" || userColumns === "names") return undefined
+  if ((atPurge !== "erased" && atPurge !== "ended") || userColumns === "names") return undefined
   return { table, columns: [...userColumns, ...Object.keys(othersRows)] }
 }
+/** One whose rows go with the account. */
+const rowsOf = (name: string) => (personalTables[name]!.atPurge === "erased" ? tableOf(name) : undefined)
+
+const emptied = Object.keys(personalTables).flatMap(name => tableOf(name) ?? [])
 
 /** Tables whose rows go with the account. */
 export const erasedTables = Object.keys(personalTables).filter(name => rowsOf(name))
@@ -37,6 +41,15 @@ export const eraseFailedLogins = defineWrite<{ name: string }>(
   (sql, rows) => sql`
     DELETE FROM failed_logins WHERE name IN (SELECT lower(given.name) FROM unnest(${column(rows, "name")}::text[]) AS given (name))`,
 )
+
+/** `deletion_at`: when its purge ended, in Unix seconds. */
+export interface PurgedAccount {
+  readonly id: Snowflake
+  readonly deletion_at: number
+}
+
+/** Rows of one table and look: accounts behind them are found by a later one. */
+const maxLeftRows = 1_000
 
 export const accountDeletionStorage = (sql: Sql) => {
   const ids = async (rows: PromiseLike<readonly { id: Snowflake }[]>) => (await rows).map(({ id }) => id)
@@ -70,6 +83,32 @@ export const accountDeletionStorage = (sql: Sql) => {
           SELECT p.export_id, p.attempt, p.number FROM exports e JOIN export_parts p ON p.export_id = e.id
           WHERE e.user_id = ${user} LIMIT ${limit})`
       return count
+    },
+
+    /**
+     * Accounts whose purge has ended, from a place on, up to a time, and whether anything is left of
+     * them: a worker of an older version does not know the tables of this one.
+     */
+    async purgedAfter(
+      after: PurgedAccount,
+      until: number,
+      limit: number,
+    ): Promise<(PurgedAccount & { isLeft: boolean })[]> {
+      const purged = await sql<PurgedAccount[]>`
+        SELECT id, deletion_at FROM users WHERE deletion_status = 'purged' AND deletion_at IS NOT NULL
+          AND (deletion_at, id) > (${after.deletion_at}::bigint, ${after.id}::bigint) AND deletion_at <= ${until}
+        ORDER BY deletion_at, id LIMIT ${limit}`
+      if (purged.length === 0) return []
+      const users = purged.map(({ id }) => id)
+      const left = new Set<Snowflake>()
+      for (const { table, columns } of emptied)
+        for (const column of columns) {
+          const rows = await ids(sql<{ id: Snowflake }[]>`
+            SELECT DISTINCT id FROM (
+              SELECT ${sql(column)}::bigint AS id FROM ${sql(table)} WHERE ${sql(column)} = ANY(${users}::bigint[]) LIMIT ${maxLeftRows}) AS named`)
+          for (const id of rows) left.add(id)
+        }
+      return purged.map(account => ({ ...account, isLeft: left.has(account.id) }))
     },
 
     botsOf: (user: Snowflake): Promise<Snowflake[]> =>

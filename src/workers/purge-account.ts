@@ -5,7 +5,7 @@ import { serverActor } from "../actors/server.ts"
 import { userActor } from "../actors/user.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
 import { lowerOf } from "../domain/social/relationships.ts"
-import { erasedTables } from "../storage/account-deletion.ts"
+import { erasedTables, type PurgedAccount } from "../storage/account-deletion.ts"
 import type { ReactionPlace } from "../storage/messages/reactions.ts"
 import { endUploadSessionsOf } from "./assemble-upload.ts"
 import { endUploadsOf } from "./delete-uploads.ts"
@@ -100,9 +100,37 @@ async function sever({ ask, storage, signal }: JobTools, user: Snowflake): Promi
 /** The two users are told nothing but that there is no relationship any more. */
 const nobody = (id: Snowflake): Party => ({ id, username: "", avatar_url: null, presence: null })
 
+/** Accounts of one look. */
+const lookedAt = 200
+/** For so many seconds after its end a purge is looked at: upgrades are over by then. */
+const doubtfulSeconds = 31 * 86_400
+
+/**
+ * During an upgrade a job worker of the version before may end a purge. It does not know the tables
+ * that are new, and in those the rows stay: then the purge begins again, here. One after the
+ * other, and again from the first, all that ended lately are looked at.
+ */
+const remains: Sweep = tools => {
+  const { ask, storage, signal } = tools
+  let after: PurgedAccount = { id: "0", deletion_at: 0 }
+  return async beforeS => {
+    const since = { id: "0", deletion_at: Math.max(after.deletion_at, beforeS - doubtfulSeconds) }
+    const from = since.deletion_at > after.deletion_at ? since : after
+    const found = await storage.accountDeletion.purgedAfter(from, beforeS, lookedAt)
+    // One that fails does not hold up the others: it is looked at again with the next round.
+    after = found.length < lookedAt ? { id: "0", deletion_at: 0 } : found.at(-1)!
+    for (const { id } of found.filter(({ isLeft }) => isLeft)) {
+      signal.throwIfAborted()
+      const { reopened } = await ask(userActor, id, { type: "reopenPurge" })
+      if (reopened) await purgeAccount(tools, { user_id: id })
+    }
+  }
+}
+
 export const sweeps: readonly Sweep[] = [
   ending(
     ({ accountDeletion }, beforeS, limit) => accountDeletion.due(beforeS, limit),
     (tools, user_id) => purgeAccount(tools, { user_id }),
   ),
+  remains,
 ]

@@ -412,10 +412,26 @@ test("a purge whose worker died in the middle goes on, and users who are still c
   await cluster.sql`
     INSERT INTO users (id, username, email, created_at, deletion_status, deletion_at)
     VALUES (${forgotten}, 'forgotten', 'forgotten@example.com', 1, 'frozen', 1)`
+  // Of one that a worker of the version before has purged, it left what it does not know: passkeys, and a role of a bot.
+  const incomplete = plantedId()
+  const planted = await plantServer(cluster, { owner: ada })
+  await cluster.sql`
+    INSERT INTO users (id, username, created_at, bot, deletion_status, deletion_at)
+    VALUES (${incomplete}, ${`deleted_user_${incomplete}`}, 1, true, 'purged', ${Math.floor(Date.now() / 1000) - 120})`
+  await cluster.sql`
+    INSERT INTO passkeys (id, user_id, credential_id, public_key, counter, transports, name, synced, created_at)
+    VALUES (${plantedId()}, ${incomplete}, 'left', 'key', 0, '{}', 'Key', false, 1)`
+  await cluster.sql`
+    INSERT INTO roles (id, server_id, name, color, position, hoist, mentionable, permissions, bot_id)
+    VALUES (${plantedId()}, ${planted.server_id}, 'left', '#000000', 1, false, false, '{}', ${incomplete})`
   await cluster.bootJobWorker()
   await isPurged(cluster, lin.id)
   await isPurged(cluster, bot.id)
   await isPurged(cluster, forgotten)
+  await until("nothing of it is left", async () => {
+    const left = await cluster.sql`SELECT FROM passkeys UNION ALL SELECT FROM roles WHERE bot_id IS NOT NULL`
+    return left.length === 0
+  })
   expect((await standing(cluster, forgotten)).username).toBe(`deleted_user_${forgotten}`)
   await cluster.settle()
   expect(await cluster.sql`SELECT FROM members WHERE server_id = ${server.id}`).toHaveLength(1)

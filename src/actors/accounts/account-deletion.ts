@@ -53,6 +53,8 @@ export interface AccountDeletionCommands {
   beginPurge(input: { name: string; isOwnerGone: boolean; forced?: { bots: readonly Snowflake[] } }): {
     begun: boolean
   }
+  /** Something is left of an account whose purge has ended: it goes on. */
+  reopenPurge(input: object): { reopened: boolean }
   /** Comes after everything of the user that other homes decide about. */
   endPurge(input: object): { ended: boolean }
 }
@@ -151,6 +153,13 @@ export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDel
         ],
         reply: { begun: true },
       }
+    },
+  },
+
+  reopenPurge: {
+    turn({ state: user }) {
+      if (user.deletion_status !== "purged" || user.deletion_at === null) return { reply: { reopened: false } }
+      return { ...becoming(user, { deletion_at: null }), reply: { reopened: true } } // DEL2
     },
   },
 

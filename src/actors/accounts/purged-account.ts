@@ -8,6 +8,7 @@ import { wrapTurns, type UserCommandTable } from "../shared/wrapped-turns.ts"
  */
 const answered: ReadonlySet<string> = new Set([
   "beginPurge",
+  "reopenPurge",
   "endPurge",
   "cancelDeletion",
   "delayDeletion",
