@@ -1,6 +1,10 @@
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { generateSync } from "otplib"
+import { onTestFinished } from "vitest"
 import type { ApiError } from "../../client/rest.ts"
 import { userActor } from "../../src/actors/user.ts"
+import { newTokenSecret, tokenText } from "../../src/cluster/one-time-tokens.ts"
 import { hashSecret, newSecret } from "../../src/cluster/tokens.ts"
 import { idOf, shardOf } from "../../src/domain/core/snowflake.ts"
 import { Authenticator, givePasskey } from "../kit/authenticator.ts"
@@ -201,6 +205,51 @@ test("a passkey answers for the second factor; a backup code still does, and a l
   expect(await prepare({ password })).toBe("account_locked")
   const locked = anonymous.completePasskeyFactor({ challenge_token: last!, passkey: beforeLock })
   expect(await refusal(locked)).toBe("account_locked")
+})
+
+test("FETCH1, P12: what a passkey's certificates name is not fetched; a session that has ended adds none; a reset by an address that nobody had confirmed ends them", async ({
+  shared,
+}) => {
+  const asked: string[] = []
+  const lists = createServer((request, response) => {
+    asked.push(request.url!)
+    response.end()
+  })
+  await new Promise<void>(resolve => lists.listen(0, "127.0.0.1", resolve))
+  onTestFinished(() => void lists.close())
+  const listAt = (lists.address() as AddressInfo).port
+  const [ada, mallory] = [await shared.person("ada"), await shared.person("mallory")]
+  const own = ada.on(shared.east)
+  for (const format of ["apple", "packed"] as const) {
+    const options = await own.preparePasskey({ password: ada.password })
+    const passkey = new Authenticator().create(options, { made: { format, listAt } })
+    expect(await refusal(own.addPasskey({ name: "Key", passkey }))).toBe("passkey_unverified")
+  }
+  expect(asked).toEqual([])
+
+  // Between the check of the passkey and the turn that adds it the session may end.
+  const session_id = ada.token.split(".")[0]!
+  const late = { credential_id: "late", public_key: "key", counter: 0, transports: [], synced: false, name: "Key" }
+  await own.logout()
+  const added = shared.west.node.ask(userActor, ada.id, { type: "addPasskey", ...late, session_id })
+  await expect(added).rejects.toMatchObject({ code: "revoked_token" })
+
+  // Mallory has made an account with an address that is not theirs: who reads its mails resets the password.
+  const { authenticator: prepared } = await givePasskey(mallory.on(shared.east), mallory)
+  const anonymous = clientAt(shared.west)
+  const first = await emailLinkToken(shared.sql, mallory, "password_reset")
+  await anonymous.confirmPasswordReset({ token: first, new_password: "Another-Horse-9" })
+  expect(await refusal(signIn(shared.east, prepared))).toBe("passkey_refused")
+  const { token } = await anonymous.login({ username: mallory.username, password: "Another-Horse-9" })
+  expect(await clientAt(shared.east, token!).listPasskeys()).toEqual([])
+  // From now on it is known to be theirs, and so are their passkeys.
+  const { authenticator: kept } = await givePasskey(clientAt(shared.east, token!), { password: "Another-Horse-9" })
+  const { secret, token_hash } = newTokenSecret()
+  const mailed = { kind: "password_reset", email: mallory.email, token_hash, expires_at: 9_999_999_999 } as const
+  const { token_id } = await shared.east.node.ask(userActor, mallory.id, { type: "startMailedToken", ...mailed })
+  const second = tokenText("password_reset", token_id!, secret)
+  await anonymous.confirmPasswordReset({ token: second, new_password: "Further-Horse-9" })
+  expect((await signIn(shared.east, kept)).user!.id).toBe(mallory.id)
 })
 
 test("twenty passkeys are the most; operators' locks and deletions hold; without a password the sign-in is fresh; a way back ends later ones", async ({

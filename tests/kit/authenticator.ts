@@ -19,6 +19,32 @@ export interface Flaws {
   readonly isUnverified?: boolean
   /** Signs something else. */
   readonly isForged?: boolean
+  /** Says by whom it was made: the format, and where the certificate says that it may have been taken back. */
+  readonly made?: { readonly format: "apple" | "packed"; readonly listAt: number }
+}
+
+/** Of "Key", by itself, to be looked up at `http://127.0.0.1:00000/`. */
+const certificate =
+  "MIIBljCCAT2gAwIBAgIUCNXh63CWTNmCddNt-PosupSvajkwCgYIKoZIzj0EAwIwDjEMMAoGA1UEAwwDS2V5MCAXDTI2MTEyNzIwNTMzNloYDzIxMjYxMTAzMjA1MzM2WjAOMQwwCgYDVQQDDANLZXkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATLH_wEewY_42Xa48zFOYSUvZesoEiF7BoCnler8o7qwF6rXqBIhQYI3EkFGoLvHDxcMlri2nqNTNzr5yLf-0Nio3cwdTAdBgNVHQ4EFgQU22jGESEsAfLWpNtmgL9LscIaErcwHwYDVR0jBBgwFoAU22jGESEsAfLWpNtmgL9LscIaErcwKAYDVR0fBCEwHzAdoBugGYYXaHR0cDovLzEyNy4wLjAuMTowMDAwMC8wCQYDVR0TBAIwADAKBggqhkjOPQQDAgNHADBEAiA61W6FGiu9LKK6VIGCGmcdCD9FEgWQsF_pLvjB928dGwIgUyXVQ3_FvpO06S87LBhehKo9NvWmTo3W0xVCyghwIB4"
+
+/** In CBOR: the name of the format, and `attStmt` with what it says. */
+function statementOf(made: Flaws["made"]): Buffer {
+  const text = (value: string) => Buffer.concat([Buffer.from([0x60 + value.length]), Buffer.from(value)])
+  if (!made) return Buffer.concat([text("none"), text("attStmt"), Buffer.from("a0", "hex")])
+  const bytes = Buffer.from(certificate, "base64url")
+  bytes.write(String(made.listAt).padStart(5, "0"), bytes.indexOf(":00000/") + 1)
+  const size = Buffer.alloc(2)
+  size.writeUInt16BE(bytes.length)
+  // {"alg": -7, "sig": h'00', "x5c": [certificate]}
+  const said = [
+    Buffer.from("a3", "hex"),
+    text("alg"),
+    Buffer.from("26", "hex"),
+    text("sig"),
+    Buffer.from("4100", "hex"),
+  ]
+  const chain = [text("x5c"), Buffer.from("8159", "hex"), size, bytes]
+  return Buffer.concat([text(made.format), text("attStmt"), ...said, ...chain])
 }
 
 /** An authenticator with one passkey, as WebAuthn describes them: ES256, no attestation. */
@@ -60,7 +86,9 @@ export class Authenticator {
     const size = Buffer.alloc(2)
     size.writeUInt16BE(data.length)
     const attestation = Buffer.concat([
-      Buffer.from("a363666d74646e6f6e656761747453746d74a0686175746844617461", "hex"), // fmt, attStmt, authData
+      Buffer.from("a363666d74", "hex"), // fmt
+      statementOf(flaws.made),
+      Buffer.from("686175746844617461", "hex"), // authData
       Buffer.from("59", "hex"),
       size,
       data,

@@ -239,7 +239,8 @@ test("a scheduled deletion is listed, moved and cancelled; what is not scheduled
   await operator.delayDeletionByPatch({ user_id: lin.id, deletion_at: String((soon + days) * 1000) })
   expect(await operator.getUserDetail({ user_id: lin.id })).toMatchObject({ deletion_at: soon + days })
   for (const deletion_at of ["0", "-5", String(seconds()), String(seconds() + 4_000 * days), "9".repeat(15)])
-    expect(await refusal(operator.delayDeletion({ user_id: lin.id, deletion_at }))).toBe("deletion_in_the_past")
+    for (const call of [operator.delayDeletion, operator.delayDeletionByPatch])
+      expect(await refusal(call({ user_id: lin.id, deletion_at }))).toBe("deletion_in_the_past")
   for (const deletion_at of ["", "tomorrow", "1.5"])
     expect(await refusal(operator.delayDeletion({ user_id: lin.id, deletion_at }))).toBe("validation_failed")
 

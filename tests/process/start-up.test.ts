@@ -304,6 +304,21 @@ test("a table that is held while it is migrated: those who come later have their
   expect(await migrate(database.url)).toEqual([])
 })
 
+test("a migration that PostgreSQL takes back in favour of another transaction is tried again", options, async () => {
+  await migrate(database.url)
+  const folder = await mkdtemp(join(tmpdir(), "starling-migrations-"))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  await cp(new URL("../../src/storage/migrations/", import.meta.url), folder, { recursive: true })
+  // As a deadlock ends for the one of two that PostgreSQL chooses. A sequence alone is not taken back.
+  await database.sql.unsafe("CREATE SEQUENCE tries; GRANT USAGE ON SEQUENCE tries TO PUBLIC")
+  const taken =
+    "IF nextval('tries') < 3 THEN RAISE EXCEPTION 'deadlock detected' USING ERRCODE = 'deadlock_detected'; END IF;"
+  await writeFile(join(folder, "9999_wider.sql"), `-- Expands\nDO $$ BEGIN ${taken} END $$;\n`)
+  const files = pathToFileURL(`${folder}/`)
+  expect(await migrate(database.url, files, { lockWaitMs: 100, lockPauseMs: 10 })).toEqual(["9999_wider.sql"])
+  expect(await database.sql`SELECT last_value::int AS tries FROM tries`).toEqual([{ tries: 3 }])
+})
+
 test("tables that are missing though the migrations have run", options, async () => {
   await migrate(database.url)
   await database.sql`DROP TABLE bans, invites`
