@@ -119,6 +119,8 @@ const notes: LimitNotes<Omit<typeof limits, "automod">> & { readonly automod: ty
   mentionsPerMessage: cut("users and roles", "further mentions are text"),
   previewCharacters: cut("characters", "shortened"),
   botsPerOwner: refused("bots", "bot_limit"),
+  serversPerBot: refused("servers", "too_many_servers"),
+  serversOfOneOwnerPerBot: refused("servers", "bot_share_limit"),
   emojiBytes: refused("bytes", "file_too_large"),
   emojiSide: refused("pixels of a side", "picture_too_large"),
   emojisPerServer: refused("emojis, static and animated each", "emoji_limit"),

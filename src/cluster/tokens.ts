@@ -34,6 +34,8 @@ export interface AccessSession extends AccountBars {
   /** When another holds; unless that is long ago. It bounds how long the session is cached, and is no part of what is. */
   tier_expires_at?: number | null
   bot: boolean
+  /** Of a bot. Absent from what a worker of the version before cached. */
+  owner_id?: Snowflake | null
   /** Of the whole service. */
   permissions: string[]
   typing_indicators: boolean
@@ -105,7 +107,7 @@ export const barredUntil = ({ is_deleted, locked_until }: AccountBars): number =
   is_deleted ? 9_999_999_999 : locked_until
 
 function encode({ token_hash, last_activity, ...session }: AccessSession): string {
-  const { tier_expires_at, ...rest } = session
+  const { tier_expires_at, owner_id, ...rest } = session
   const percent = limitPercent(rest.tier, rest.bot)
   // Written first, where workers of the version before look for them.
   const barred_until = barredUntil(rest)
@@ -114,7 +116,7 @@ function encode({ token_hash, last_activity, ...session }: AccessSession): strin
     ...(barred_until > 0 ? { barred_until } : isFree && { bypass: true }),
     ...(typeof tier_expires_at === "number" && { tier_ends_at: tier_expires_at }),
   }
-  const text = JSON.stringify({ ...extras, ...rest })
+  const text = JSON.stringify({ ...extras, ...rest, ...(typeof owner_id === "string" && { owner_id }) })
   return `${token_hash} ${tenDigits(last_activity)} ${tenDigits(rest.expires_at)} ${percent} ${rest.user_id} ${text}`
 }
 

@@ -2,16 +2,17 @@
 import { hashSecret } from "../../src/cluster/tokens.ts"
 import { routes } from "../../src/contract/contract.ts"
 import { limits } from "../../src/contract/core/limits.ts"
+import { webhooksStorage } from "../../src/storage/messages/webhooks.ts"
 import { refusal } from "../kit/conformance.ts"
 import { send } from "../kit/exchange.ts"
 import { clientAt, type Person } from "../kit/person.ts"
-import { fileOf, photo } from "../kit/pictures.ts"
+import { fileOf, photo, png } from "../kit/pictures.ts"
 import { closedWith, identified, open } from "../kit/raw.ts"
-import { sharedServer } from "../kit/seeds.ts"
+import { plantServer, sharedServer } from "../kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-const test = testWith({ jobWorkers: 1 })
+const test = testWith({ jobWorkers: 1, config: { STARLING_BLOCKED_USERNAMES: "forbidden" } })
 
 const me = "/api/v1/users/@me"
 const codeOf = async (shared: SharedCluster, token: string) =>
@@ -33,7 +34,14 @@ test("BOT1: a bot is its owner's alone; its token is shown once, and a new one e
   expect((await clientAt(shared.west, token).getMe()).id).toBe(bot.id)
   for (const name of [username, username.toUpperCase(), lin.username])
     expect(await refusal(own.createBot({ username: name }))).toBe("user_exists")
-  expect(await refusal(own.createBot({ username: "administrator" }))).toBe("reserved_username")
+  for (const [name, code] of [
+    ["administrator", "reserved_username"],
+    ["forbidden_one", "blocked_username"],
+    ["no name", "invalid_username"],
+  ] as const) {
+    expect(await refusal(own.createBot({ username: name }))).toBe(code)
+    expect(await refusal(own.editBot({ bot_id: bot.id, username: name }))).toBe(code)
+  }
 
   // Nobody else knows of it as long as it is not public, and nobody else changes it ever.
   const others = lin.on(shared.west)
@@ -61,6 +69,11 @@ test("BOT1: a bot is its owner's alone; its token is shown once, and a new one e
   })
   expect(await inbox.next("USER_UPDATE")).toMatchObject({ id: bot_id, username: renamed, bot: true })
   expect(await refusal(own.editBot({ bot_id, username: lin.username }))).toBe("user_exists")
+  for (const [bytes, code] of [
+    [Buffer.from("no picture"), "invalid_file"],
+    [await png(16385, 1), "picture_too_large"],
+  ] as const)
+    expect(await refusal(own.putBotAvatar({ bot_id, file: fileOf(bytes) }))).toBe(code)
   await own.putBotAvatar({ bot_id, file: fileOf(await photo(40, 40)) })
   expect(await inbox.next("USER_UPDATE")).toMatchObject({ id: bot_id, avatar_url })
   const shown = () => send(shared.west, avatar_url, { route: routes.getAvatar })
@@ -210,7 +223,13 @@ test("ROLE3: a bot's own role is nobody else's, and goes with it: when it leaves
   expect(await refusal(owner.giveRole({ ...assigned, member_id: lin.id }))).toBe("bot_role")
   await owner.takeRole({ ...assigned, member_id: bot_id })
   await owner.giveRole({ ...assigned, member_id: bot_id })
-  await owner.setOverride({ channel_id: channel.id, target_id: first, type: "role", allow: [], deny: ["messages.send"] })
+  await owner.setOverride({
+    channel_id: channel.id,
+    target_id: first,
+    type: "role",
+    allow: [],
+    deny: ["messages.send"],
+  })
   const rule = await owner.createAutomodRule({
     server_id,
     name: "words",
@@ -231,7 +250,9 @@ test("ROLE3: a bot's own role is nobody else's, and goes with it: when it leaves
     const role_id = i === 0 ? first : await add()
     await goes()
     expect(await inbox.next("GUILD_ROLE_DELETE")).toEqual({ guild_id: server_id, server_id, role_id })
-    expect(await owner.listRoles({ server_id })).toEqual(plain.map(({ position: _, ...role }) => expect.objectContaining(role)))
+    expect(await owner.listRoles({ server_id })).toEqual(
+      plain.map(({ id, name, permissions }) => expect.objectContaining({ id, name, permissions })),
+    )
     gone.unshift({ role: role_id, user: i === 0 || i === 3 ? bot_id : ada.id })
     if (i === 2) await owner.unbanUser({ server_id, user_id: bot_id })
   }
@@ -240,6 +261,100 @@ test("ROLE3: a bot's own role is nobody else's, and goes with it: when it leaves
   expect(await owner.listOverrides({ channel_id: channel.id })).toEqual([])
   expect(await owner.listAutomodRules({ server_id })).toMatchObject([{ id: rule.id, exempt_roles: [kept.id] }])
   expect(await shared.sql`SELECT FROM roles WHERE bot_id = ${bot_id}`).toHaveLength(0)
+})
+
+test("files of a day, servers and what webhooks may send: a bot's count with its owner's", async ({ shared }) => {
+  const [ada, today] = [await shared.person("ada"), Math.floor(Date.now() / 86_400_000)]
+  const made = await ada.on(shared.east).createBot({ username: shared.newName("helper") })
+  const bot = clientAt(shared.west, made.token)
+  const files = async () =>
+    (
+      await shared.sql<{ user_id: string; files: number }[]>`
+        SELECT user_id, files FROM upload_counts WHERE user_id IN (${ada.id}, ${made.id})`
+    ).map(({ user_id, files: count }) => [user_id, count])
+  await shared.sql`INSERT INTO upload_counts (user_id, day, files) VALUES (${ada.id}, ${today}, 48)`
+  const announced = { filename: "a.dat", content_type: "text/plain", total_size: 10 }
+  const begun = await bot.createUploadSession(announced)
+  await ada.on(shared.west).createUploadSession(announced)
+  for (const rest of [bot, ada.on(shared.east)])
+    expect(await refusal(rest.createUploadSession(announced))).toBe("upload_limit")
+  await bot.deleteUploadSession({ session_id: begun.session_id })
+  expect(await files()).toEqual([[ada.id, 49]])
+
+  // Of as many at once as there are callers, the last places go to so many.
+  const planted = await plantServer(shared, { owner: made })
+  await shared.sql`
+    INSERT INTO servers (id, name, owner_id, member_count, created_at)
+    SELECT ${planted.server_id}::bigint + n, 'Full', ${ada.id}::bigint, 1, 0 FROM generate_series(1, 97) AS n`
+  const callers = [bot, ada.on(shared.east), bot, ada.on(shared.west), bot]
+  const outcomes = await Promise.allSettled(callers.map(rest => rest.createServer({ name: "One more" })))
+  expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(2)
+  for (const rest of [bot, ada.on(shared.east)])
+    expect(await refusal(rest.createServer({ name: "One more" }))).toBe("server_limit")
+
+  const hook = await bot.createWebhook({ channel_id: planted.channel_id, name: "Crier" })
+  const { payer_id } = (await webhooksStorage(shared.sql).find(hook.id))!
+  expect(payer_id).toBe(ada.id)
+})
+
+test("nobody fills a public bot's servers: few of them are of one owner who is not its own", async ({ shared }) => {
+  const [author, stranger] = [await shared.person("author"), await shared.person("stranger")]
+  const { id: bot_id } = await author.on(shared.east).createBot({ username: shared.newName("helper"), public: true })
+  const most = limits.serversOfOneOwnerPerBot
+  const planted = []
+  for (let i = 0; i < most + 3; i++)
+    planted.push(await plantServer(shared, { owner: stranger, members: i < most - 1 ? [{ id: bot_id }] : [] }))
+  const free = planted.slice(most - 1).map(({ server_id }) => server_id)
+  const add = (person: Person, server_id: string, place = shared.east) =>
+    person.on(place).addBot({ server_id, bot_id, permissions: [] })
+  const outcomes = await Promise.all(
+    free
+      .slice(0, 3)
+      .map((server_id, i) => refusal(add(stranger, server_id, i % 2 ? shared.east : shared.west)).catch(() => "added")),
+  )
+  expect(outcomes.toSorted()).toEqual(["added", "bot_share_limit", "bot_share_limit"])
+  expect(await refusal(add(stranger, free[3]!))).toBe("bot_share_limit")
+  // What servers and the bot itself have room for.
+  const owner = await shared.person("owner")
+  const [roles, members] = [
+    await plantServer(shared, { owner }),
+    await plantServer(shared, { owner, memberCount: limits.membersPerServer }),
+  ]
+  await shared.sql`
+    INSERT INTO roles (id, server_id, name, color, position, hoist, mentionable, permissions)
+    SELECT ${roles.server_id}::bigint + n, ${roles.server_id}, 'Full', '#000000', n, false, false, '{}'
+    FROM generate_series(1, ${limits.rolesPerServer - 1}::int) AS n`
+  const granting = { server_id: roles.server_id, bot_id, permissions: ["messages.manage" as const] }
+  expect(await refusal(owner.on(shared.east).addBot(granting))).toBe("role_limit")
+  expect(await refusal(add(owner, members.server_id))).toBe("member_limit")
+  expect(await refusal(add(owner, bot_id))).toBe("server_not_found")
+
+  // Others' servers are none of these, and its owner adds it where they please.
+  const everyone = ["server.manage"] as const
+  const other = await plantServer(shared, { owner: await shared.person("other"), members: [stranger], everyone })
+  await add(stranger, other.server_id)
+  const theirs = await plantServer(shared, { owner: stranger, members: [author], everyone })
+  await add(author, theirs.server_id, shared.west)
+
+  await shared.sql`
+    WITH made AS (
+      INSERT INTO servers (id, name, owner_id, member_count, created_at)
+      SELECT ${other.server_id}::bigint + n, 'Many', ${owner.id}::bigint, 2, 0 FROM generate_series(1, ${limits.serversPerBot}::int) AS n RETURNING id)
+    INSERT INTO members (server_id, user_id, joined_at) SELECT id, ${bot_id}::bigint, 0 FROM made`
+  const last = await plantServer(shared, { owner: author })
+  expect(await refusal(add(author, last.server_id))).toBe("too_many_servers")
+})
+
+test("a bot that is made as its owner goes does not stay", async ({ shared }) => {
+  const ada = await shared.person("ada")
+  const own = ada.on(shared.east)
+  await own.getMe()
+  const username = shared.newName("late")
+  // The purge has looked for her bots, and this worker does not know yet that her session has ended.
+  await shared.sql`UPDATE users SET deletion_status = 'purged' WHERE id = ${ada.id}`
+  expect(await refusal(own.createBot({ username }))).toBe("account_deleted")
+  expect(await shared.sql`SELECT FROM users WHERE username = ${username}`).toHaveLength(0)
+  await shared.sql`UPDATE users SET deletion_at = 1 WHERE id = ${ada.id}`
 })
 
 test("SLOT1: who makes bots at once, on several workers, gets no more than they may have", async ({ shared }) => {

@@ -427,6 +427,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
     accountDeletion: {
       due: unsupported("accountDeletion.due"),
+      purgedAfter: unsupported("accountDeletion.purgedAfter"),
       eraseRows: unsupported("accountDeletion.eraseRows"),
       eraseExportParts: unsupported("accountDeletion.eraseExportParts"),
       eraseLeft: unsupported("accountDeletion.eraseLeft"),
@@ -508,7 +509,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
             return {
               session_id: id,
               ...picked(session, "user_id", "token_hash", "expires_at", "last_activity"),
-              ...picked(user, "username", "bot", "must_rename", "rename_reason"),
+              ...picked(user, "username", "bot", "owner_id", "must_rename", "rename_reason"),
               typing_indicators: tables.messagingSettings.get(user.id)?.typing_indicators_enabled ?? true,
               read_receipts: tables.messagingSettings.get(user.id)?.read_receipts_enabled ?? true,
               account: picked(
@@ -615,6 +616,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       find: unsupported("servers.find"),
       ofUser: unsupported("servers.ofUser"),
       countsOf: unsupported("servers.countsOf"),
+      sharedWithOwner: unsupported("servers.sharedWithOwner"),
       purgeLeft: unsupported("servers.purgeLeft"),
       named: unsupported("servers.named"),
       members(server, ids) {

@@ -7,7 +7,7 @@ import { holderIn, rankOf, useMay } from "./may.ts"
 import { me, ownId } from "./session.ts"
 
 /** A bot's own role is nobody else's. */
-const isFor = ({ bot_id = null }: RoleResponse, user: Snowflake) => bot_id === null || bot_id === user
+const isFor = ({ bot_id }: RoleResponse, user: Snowflake) => bot_id === undefined || bot_id === user
 
 /** The roles of a member; those below one's own can be taken and given here. */
 export function MemberRoles({ known, user, name }: { known: KnownServer; user: Snowflake; name: string }) {
@@ -20,7 +20,9 @@ export function MemberRoles({ known, user, name }: { known: KnownServer; user: S
   const roles = [...known.roles.values()]
     .filter(({ is_default }) => !is_default)
     .toSorted((one, other) => other.position - one.position)
-  const left = mayAssign ? roles.filter(role => !held.includes(role.id) && isFor(role, user) && role.position < rank) : []
+  const left = mayAssign
+    ? roles.filter(role => !held.includes(role.id) && isFor(role, user) && role.position < rank)
+    : []
   const where = { server_id: server, member_id: user }
   return (
     <>

@@ -40,6 +40,7 @@ export const addBot = defineRoute({
     "role_limit",
     "member_limit",
     "too_many_servers",
+    "bot_share_limit",
   ],
 })
 

@@ -201,6 +201,7 @@ export const errors = {
 
   // Servers, channels, invites
   server_limit: { status: 400, message: "Server limit", retry: false },
+  bot_share_limit: { status: 400, message: "The bot is in as many servers of this owner as it may be", retry: false },
   too_many_servers: { status: 400, message: "You are in as many servers as you can be", retry: false },
   invalid_default_channel: {
     status: 400,

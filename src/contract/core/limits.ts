@@ -135,6 +135,10 @@ export const limits = {
   /** Of what a notification shows of a message. */
   previewCharacters: 200,
   botsPerOwner: 25,
+  /** Servers that a bot is in. */
+  serversPerBot: 500,
+  /** Of them, those that one user owns who is not the bot's owner, together with that user's bots. */
+  serversOfOneOwnerPerBot: 10,
   emojiBytes: 262_144,
   /** Pixels of a side. */
   emojiSide: 1024,

@@ -71,9 +71,9 @@ export const isBelowLimit = (count: number, most: number): boolean => most === -
  * How many servers a user may be in, their own included: a user who may own more than others may be
  * in as many as they own.
  */
-export const maxServers = (name: string): number => {
+export const maxServers = (name: string, bot: boolean): number => {
   const { max_servers } = limitsOf(name)
-  return max_servers === -1 ? -1 : Math.max(max_servers, limits.serversPerUser)
+  return max_servers === -1 ? -1 : Math.max(max_servers, bot ? limits.serversPerBot : limits.serversPerUser)
 }
 
 /** Seconds that a user may spend in voice channels a day; null: no bound. */

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto"
+import { setTimeout as pause } from "node:timers/promises"
 import { accountOrders } from "../../actors/account-orders.ts"
 import { userActor } from "../../actors/user.ts"
 import { botTokenOf, hashSecret, newBotSecret } from "../../cluster/tokens.ts"
@@ -15,6 +16,10 @@ import type { PictureNeeds } from "../shared/files.ts"
 import type { Creates, Http } from "../shared/http.ts"
 import { keepAvatar } from "./avatars.ts"
 import type { Names } from "./username-rules.ts"
+
+/** How often, and how far apart, a request looks that waits for earlier ones of the same owner. */
+const maxLooks = 40
+const lookEveryMs = 50
 
 type BotsNeeds = Http<"bots" | "sessions" | "users"> & Creates & Names & PictureNeeds
 
@@ -46,13 +51,18 @@ export const bots = (http: BotsNeeds): Handlers<typeof routes> => {
   async function withBotSlot<T>(owner: Snowflake, act: () => Promise<T>): Promise<T> {
     const token = randomBytes(12).toString("base64url")
     const slot = { type: "askForServerSlot", token, owns: false, joins: false, makesBot: true } as const
-    // In this order: a request that is no longer ahead has its bot in the table.
-    const { bots: ahead = 0 } = await ask(userActor, owner, slot)
     // Nobody waits for it; forgotten, it is over by itself.
     const leave = () => void ask(userActor, owner, { type: "leaveServerSlot", token }).catch(() => {})
     try {
-      const has = (await storage.bots.ownedBy(owner)).length
-      if (has + ahead >= limits.botsPerOwner) throw fail("bot_limit")
+      for (let look = 1; ; look++) {
+        // In this order: a request that is no longer ahead has its bot in the table.
+        const { bots: ahead = 0 } = await ask(userActor, owner, slot)
+        const has = (await storage.bots.ownedBy(owner)).length
+        if (has + ahead < limits.botsPerOwner) break
+        // One that is ahead may be counted twice, and may come to nothing.
+        if (ahead === 0 || has >= limits.botsPerOwner || look === maxLooks) throw fail("bot_limit")
+        await pause(lookEveryMs)
+      }
       const made = await act()
       leave()
       return made

@@ -3,12 +3,28 @@ import { setTimeout as pause } from "node:timers/promises"
 import { userActor } from "../../actors/user.ts"
 import { Failure, unavailable } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
+import { limits } from "../../contract/core/limits.ts"
 import { isBelowLimit, limitsOf, maxServers } from "../../domain/accounts/tiers.ts"
 import type { Http } from "../shared/http.ts"
 
 const newToken = () => randomBytes(12).toString("base64url")
 
-export type NoSlot = "server_limit" | "too_many_servers"
+export type NoSlot = "server_limit" | "too_many_servers" | "bot_share_limit"
+
+interface SlotHolder {
+  readonly user_id: Snowflake
+  readonly tier: string
+  readonly bot: boolean
+  /** Of a bot. */
+  readonly owner_id?: Snowflake | null | undefined
+}
+
+interface WantedSlot {
+  readonly owns: boolean
+  readonly joins: boolean
+  /** The server that a bot is to be added to: few may be of one owner. */
+  readonly sharedBy?: Snowflake
+}
 
 /** How often, and how far apart, a request looks that waits for earlier ones of the same user. */
 const maxLooks = 40
@@ -26,16 +42,31 @@ export function createServerSlots({ ask, storage }: Pick<Http<"servers">, "ask" 
    * @param act receives what is lacking: it, or the server, decides what the caller is told
    */
   return async function withServerSlot<T>(
-    user: { readonly user_id: Snowflake; readonly tier: string },
-    wanted: { readonly owns: boolean; readonly joins: boolean },
+    user: SlotHolder,
+    wanted: WantedSlot,
     act: (lacking: NoSlot | undefined) => Promise<T>,
   ): Promise<T> {
-    const { user_id, tier } = user
+    const { owner_id } = user
+    if (!wanted.owns || !owner_id) return withOwnSlot(user, wanted, act)
+    // A bot's servers count with its owner's, so both wait for their turn.
+    const owner = { user_id: owner_id, tier: user.tier, bot: false }
+    return withOwnSlot(owner, { owns: true, joins: false }, lack => withOwnSlot(user, wanted, own => act(lack ?? own)))
+  }
+
+  async function withOwnSlot<T>(
+    user: SlotHolder,
+    { sharedBy, ...wanted }: WantedSlot,
+    act: (lacking: NoSlot | undefined) => Promise<T>,
+  ): Promise<T> {
+    const { user_id, tier, bot } = user
     const token = newToken()
     const lacking = async (ahead: typeof none): Promise<NoSlot | undefined> => {
       const has = await storage.servers.countsOf(user_id)
       if (wanted.owns && !isBelowLimit(has.owned + ahead.owned, limitsOf(tier).max_servers)) return "server_limit"
-      return wanted.joins && !isBelowLimit(has.joined + ahead.joined, maxServers(tier)) ? "too_many_servers" : undefined
+      if (wanted.joins && !isBelowLimit(has.joined + ahead.joined, maxServers(tier, bot))) return "too_many_servers"
+      if (sharedBy === undefined) return undefined
+      const shared = await storage.servers.sharedWithOwner(user_id, sharedBy)
+      return shared + ahead.joined >= limits.serversOfOneOwnerPerBot ? "bot_share_limit" : undefined
     }
     const before = () => ask(userActor, user_id, { type: "askForServerSlot", token, ...wanted })
     const found = async (): Promise<NoSlot | undefined> => {

@@ -53,7 +53,7 @@ export function servers(http: ServersNeeds): Handlers<typeof routes> {
         const { confirmed } = await ask(userActor, user, { type: "confirmIdentity", ...shown })
         return confirmed
       })
-      const owner = { user_id, tier: tierAt(found!, secondsAt(clock())) }
+      const owner = { user_id, tier: tierAt(found!, secondsAt(clock())), bot: false }
       return withServerSlot(owner, { owns: true, joins: false }, async lack => {
         // Time has passed. From here on the user's home refuses to end the account.
         const heir = heirOf(user_id, await storage.users.find(user_id))

@@ -41,7 +41,7 @@ export function webhooks({
   Uses<{ readonly budgets: Budgets }> & { readonly service: Pick<ServiceFacts, "publicUrl"> }): Handlers<
   typeof routes
 > {
-  async function find(id: Snowflake): Promise<WebhookState> {
+  async function find(id: Snowflake): Promise<WebhookState & { payer_id: Snowflake }> {
     const found = await storage.webhooks.find(id)
     if (!found) throw fail("webhook_not_found")
     return found
@@ -113,7 +113,7 @@ export function webhooks({
       // Before anything is spent: who may not send cannot use up what the server's other webhooks
       // may.
       await askHomeOf(found, { type: "checkWebhook", ...sender })
-      await budgets.spend([`webhooks-of:${holder_id}`, `server:${found.server_id}`], costsOf(body))
+      await budgets.spend([`webhooks-of:${found.payer_id}`, `server:${found.server_id}`], costsOf(body))
       const { content, username, avatar_url, embeds } = body
       const sent = await askHomeOf(found, {
         type: "executeWebhook",

@@ -161,7 +161,7 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
       const operator = session === undefined ? undefined : await area.operatorOf(session, exchange, route)
       if (exchange.over) return
 
-      if (body?.isCharged && caller) body.belongTo(`user ${caller.user_id}`)
+      if (body?.isCharged && caller) body.belongTo(`user ${caller.owner_id ?? caller.user_id}`)
       const stream = body instanceof StreamedBody ? body : undefined
       const whole = body instanceof StreamedBody ? undefined : body
       const arriving = whole && bodies.contentOf(prepared, exchange, whole)

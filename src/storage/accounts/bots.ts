@@ -1,7 +1,7 @@
 import type { Bot } from "../../contract/accounts/bots.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { publicUser, type UserRow } from "./users.ts"
-import type { Sql } from "../core/database.ts"
+import type { Sql, Statement, Statements } from "../core/database.ts"
 
 /** Accounts that programs use, each owned by a person. */
 export interface BotRow extends Pick<
@@ -20,6 +20,13 @@ export const ownBot = (row: BotRow): Bot => ({
   public: row.bot_public,
   has_token: row.has_token,
 })
+
+/**
+ * Whose quotas somebody uses: a bot those of its owner, so that somebody with many bots has no more
+ * than without. `user` is an expression.
+ */
+export const quotaHolder = (sql: Statements, user: Statement): Statement =>
+  sql`coalesce((SELECT holder.owner_id FROM users AS holder WHERE holder.id = ${user}), ${user})`
 
 const columns = (sql: Sql) => sql`
   u.id, u.username, u.bot, u.badges, u.created_at, u.owner_id, u.bot_permissions, u.bot_public,

@@ -44,6 +44,8 @@ export interface KnownSession extends AccountBars {
   /** As it is at the time of the look. */
   tier: string
   bot: boolean
+  /** Of a bot. */
+  owner_id: Snowflake | null
   permissions: string[]
   /** When it is over, if it is not. */
   tier_expires_at: number | null
@@ -97,7 +99,7 @@ export const sessionsStorage = (sql: Sql) => ({
   /** A bot is kept out by what keeps its owner out, too. */
   async find(ids: readonly Snowflake[]): Promise<KnownSession[]> {
     return sql<KnownSession[]>`
-      SELECT s.id AS session_id, s.user_id, u.username, u.badges, u.bot, u.permissions, coalesce(c.typing_indicators_enabled, true) AS typing_indicators,
+      SELECT s.id AS session_id, s.user_id, u.username, u.badges, u.bot, u.owner_id, u.permissions, coalesce(c.typing_indicators_enabled, true) AS typing_indicators,
         coalesce(c.read_receipts_enabled, true) AS read_receipts, s.token_hash, s.expires_at, s.last_activity,
         CASE WHEN u.tier_expires_at <= extract(epoch FROM now()) THEN 'standard' ELSE u.tier END AS tier,
         CASE WHEN u.tier_expires_at > extract(epoch FROM now()) THEN u.tier_expires_at END AS tier_expires_at,

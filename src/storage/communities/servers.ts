@@ -16,7 +16,8 @@ import {
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import { automodRulesOf } from "./automod.ts"
 import type { ChannelRow } from "./channels.ts"
-import type { Sql } from "../core/database.ts"
+import type { Sql, Statement } from "../core/database.ts"
+import { quotaHolder } from "../accounts/bots.ts"
 import { overridesByChannel, saidOf, type ReadOverrides } from "./overrides.ts"
 import { voiceStatesOf } from "../voice/voice.ts"
 import { column, defineWrite, lastOf } from "../core/write.ts"
@@ -218,7 +219,33 @@ interface OutlineRow {
   overrides: ReadOverrides[]
 }
 
+/** A user with their bots, or a bot with its owner and their other bots: whose servers count together. */
+const together = (sql: Sql, user: Statement): Statement => sql`
+  ARRAY(SELECT id FROM users WHERE id = ${quotaHolder(sql, user)} OR owner_id = ${quotaHolder(sql, user)})`
+
+const countsStorage = (sql: Sql) => ({
+  /** How many servers a user owns, together with their bots or the bot's owner, and how many they are in. */
+  async countsOf(user: Snowflake): Promise<{ owned: number; joined: number }> {
+    const [row] = await sql<{ owned: number; joined: number }[]>`
+      SELECT (SELECT count(*)::int FROM servers WHERE owner_id = ANY(${together(sql, sql`${user}::bigint`)})) AS owned,
+        (SELECT count(*)::int FROM members m JOIN servers s ON s.id = m.server_id WHERE m.user_id = ${user}) AS joined`
+    return row!
+  },
+
+  /** In how many servers a user is whose owner is that of a server, or a bot of theirs. */
+  async sharedWithOwner(user: Snowflake, server: Snowflake): Promise<number> {
+    const [row] = await sql<{ count: number }[]>`
+      SELECT count(m.server_id)::int AS count FROM servers o
+        JOIN servers s ON s.owner_id = ANY(${together(sql, sql`o.owner_id`)})
+        LEFT JOIN members m ON m.server_id = s.id AND m.user_id = ${user}
+      WHERE o.id = ${server}`
+    return row!.count
+  },
+})
+
 export const serversStorage = (sql: Sql) => ({
+  ...countsStorage(sql),
+
   /** The state with which a server's home begins. */
   async load(id: Snowflake): Promise<ServerState | undefined> {
     const [[server], roles, channels, overrides, voice, automod] = await Promise.all([
@@ -314,14 +341,6 @@ export const serversStorage = (sql: Sql) => ({
     return sql<
       ServerRow[]
     >`SELECT s.* FROM members m JOIN servers s ON s.id = m.server_id WHERE m.user_id = ${user} ORDER BY lower(s.name), s.id`
-  },
-
-  /** How many servers a user owns, and how many they are in. */
-  async countsOf(user: Snowflake): Promise<{ owned: number; joined: number }> {
-    const [row] = await sql<{ owned: number; joined: number }[]>`
-      SELECT (SELECT count(*)::int FROM servers WHERE owner_id = ${user}) AS owned,
-        (SELECT count(*)::int FROM members m JOIN servers s ON s.id = m.server_id WHERE m.user_id = ${user}) AS joined`
-    return row!
   },
 
   /** Deletes some of the rows that a deleted server left. @returns how many rows */

@@ -5,6 +5,7 @@ import type { NewUploadSession, UploadSessionState } from "../../domain/messages
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import { chunkFile, chunkFiles } from "../core/blobs.ts"
 import type { Sql, Statement, Statements } from "../core/database.ts"
+import { quotaHolder } from "../accounts/bots.ts"
 import { keptContent, type KeptContent } from "./uploads.ts"
 
 export const personalData: PersonalData = {
@@ -227,6 +228,7 @@ const chunksOf = (sql: Statements): Statement => sql`
 
 /** Their places in the counts of their days (CHUNK4). */
 const uncounted = (sql: Statements, which: Statement = sql``): Statement => sql`
-  places AS (SELECT user_id, day, count(*)::int AS files FROM ended ${which} GROUP BY user_id, day),
+  places AS (
+    SELECT ${quotaHolder(sql, sql`ended.user_id`)} AS user_id, day, count(*)::int AS files FROM ended ${which} GROUP BY 1, day),
   uncounted AS (
     UPDATE upload_counts c SET files = greatest(c.files - places.files, 0) FROM places WHERE c.user_id = places.user_id AND c.day = places.day)`

@@ -2,6 +2,7 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import type { NewUpload, UploadState } from "../../domain/messages/attachments.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import { uploadFile, uploadFiles, type Blobs } from "../core/blobs.ts"
+import { quotaHolder } from "../accounts/bots.ts"
 import type { Sql, Statement, Statements } from "../core/database.ts"
 import { column, defineWrite } from "../core/write.ts"
 
@@ -65,18 +66,18 @@ export const endUploadUses = (sql: Statements, messages: string): Statement => s
   loose AS (UPDATE uploads SET keep_until = 0 WHERE file IN (SELECT file FROM shown))`
 
 export const uploadsStorage = (sql: Sql) => ({
-  /** One more file of a day, if the limit allows it. @returns whether there was */
+  /** One more file of a day, if the limit allows it: of a user and their bots together. @returns whether there was */
   async count(user: Snowflake, day: number, most: number): Promise<boolean> {
     if (most === 0) return false
     const { count } = await sql`
-      INSERT INTO upload_counts AS c (user_id, day, files) VALUES (${user}, ${day}, 1)
+      INSERT INTO upload_counts AS c (user_id, day, files) VALUES (${quotaHolder(sql, sql`${user}::bigint`)}, ${day}, 1)
       ON CONFLICT (user_id, day) DO UPDATE SET files = c.files + 1 WHERE ${most} = -1 OR c.files < ${most}`
     return count > 0
   },
 
   /** It did not come to that. */
   async uncount(user: Snowflake, day: number): Promise<void> {
-    await sql`UPDATE upload_counts SET files = files - 1 WHERE user_id = ${user} AND day = ${day} AND files > 0`
+    await sql`UPDATE upload_counts SET files = files - 1 WHERE user_id = ${quotaHolder(sql, sql`${user}::bigint`)} AND day = ${day} AND files > 0`
   },
 
   async forgetCounts(before: number, limit: number): Promise<number> {

@@ -1,6 +1,7 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { WebhookState } from "../../domain/messages/webhooks.ts"
 import { type PersonalData, secretReason } from "../../domain/core/personal-data.ts"
+import { quotaHolder } from "../accounts/bots.ts"
 import type { Sql } from "../core/database.ts"
 import { column, defineWrite, lastOf } from "../core/write.ts"
 
@@ -59,8 +60,10 @@ const columns = (sql: Sql) =>
   sql`id, server_id, channel_id, creator_id, holder_id, holder_kicked, name, avatar_url, token_hash, created_at`
 
 export const webhooksStorage = (sql: Sql) => ({
-  async find(id: Snowflake): Promise<WebhookState | undefined> {
-    const [row] = await sql<WebhookState[]>`SELECT ${columns(sql)} FROM webhooks WHERE id = ${id}`
+  /** `payer_id`: on whose account its messages count. */
+  async find(id: Snowflake): Promise<(WebhookState & { payer_id: Snowflake }) | undefined> {
+    const [row] = await sql<(WebhookState & { payer_id: Snowflake })[]>`
+      SELECT ${columns(sql)}, ${quotaHolder(sql, sql`holder_id`)} AS payer_id FROM webhooks WHERE id = ${id}`
     return row
   },
 
