@@ -8,12 +8,13 @@ import { send } from "../kit/exchange.ts"
 import { clientAt, type Person } from "../kit/person.ts"
 import { fileOf, photo, png } from "../kit/pictures.ts"
 import { closedWith, identified, open } from "../kit/raw.ts"
-import { plantServer, sharedServer } from "../kit/seeds.ts"
+import { plantedId, plantServer, sharedServer } from "../kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
 const test = testWith({ jobWorkers: 1, config: { STARLING_BLOCKED_USERNAMES: "forbidden" } })
 
+const plantedIds = (length: number) => Array.from({ length }, () => plantedId())
 const me = "/api/v1/users/@me"
 const codeOf = async (shared: SharedCluster, token: string) =>
   Promise.all([shared.east, shared.west].map(async place => (await send(place, me, { token })).code))
@@ -285,7 +286,7 @@ test("files of a day, servers and what webhooks may send: a bot's count with its
   const planted = await plantServer(shared, { owner: made })
   await shared.sql`
     INSERT INTO servers (id, name, owner_id, member_count, created_at)
-    SELECT ${planted.server_id}::bigint + n, 'Full', ${ada.id}::bigint, 1, 0 FROM generate_series(1, 97) AS n`
+    SELECT id, 'Full', ${ada.id}::bigint, 1, 0 FROM unnest(${plantedIds(97)}::bigint[]) AS id`
   const callers = [bot, ada.on(shared.east), bot, ada.on(shared.west), bot]
   const outcomes = await Promise.allSettled(callers.map(rest => rest.createServer({ name: "One more" })))
   expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(2)
@@ -322,8 +323,8 @@ test("nobody fills a public bot's servers: few of them are of one owner who is n
   ]
   await shared.sql`
     INSERT INTO roles (id, server_id, name, color, position, hoist, mentionable, permissions)
-    SELECT ${roles.server_id}::bigint + n, ${roles.server_id}, 'Full', '#000000', n, false, false, '{}'
-    FROM generate_series(1, ${limits.rolesPerServer - 1}::int) AS n`
+    SELECT id, ${roles.server_id}::bigint, 'Full', '#000000', n, false, false, '{}'
+    FROM unnest(${plantedIds(limits.rolesPerServer - 1)}::bigint[]) WITH ORDINALITY AS planted (id, n)`
   const granting = { server_id: roles.server_id, bot_id, permissions: ["messages.manage" as const] }
   expect(await refusal(owner.on(shared.east).addBot(granting))).toBe("role_limit")
   expect(await refusal(add(owner, members.server_id))).toBe("member_limit")
@@ -339,7 +340,7 @@ test("nobody fills a public bot's servers: few of them are of one owner who is n
   await shared.sql`
     WITH made AS (
       INSERT INTO servers (id, name, owner_id, member_count, created_at)
-      SELECT ${other.server_id}::bigint + n, 'Many', ${owner.id}::bigint, 2, 0 FROM generate_series(1, ${limits.serversPerBot}::int) AS n RETURNING id)
+      SELECT id, 'Many', ${owner.id}::bigint, 2, 0 FROM unnest(${plantedIds(limits.serversPerBot)}::bigint[]) AS id RETURNING id)
     INSERT INTO members (server_id, user_id, joined_at) SELECT id, ${bot_id}::bigint, 0 FROM made`
   const last = await plantServer(shared, { owner: author })
   expect(await refusal(add(author, last.server_id))).toBe("too_many_servers")

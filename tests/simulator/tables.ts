@@ -465,7 +465,7 @@ const applyWrite = {
   putOneTimeToken({ oneTimeTokens }, rows: RowsOf<typeof putOneTimeToken>) {
     for (const row of rows)
       if (oneTimeTokens.has(row.id)) oneTimeTokens.update(row.id, picked(row, "failures", "token_hash", "expires_at"))
-      else oneTimeTokens.insert([row])
+      else oneTimeTokens.insert([{ ...row, groups: row.groups ?? null }])
   },
   insertExternalAccount({ externalAccounts }, rows: RowsOf<typeof insertExternalAccount>) {
     externalAccounts.insert(rows)
@@ -596,6 +596,7 @@ const applyWrite = {
     roles.insert(
       rows.map(row => ({
         ...picked(row, "id", "server_id", "name", "color", "position", "hoist", "mentionable"),
+        bot_id: row.bot_id ?? null,
         permissions: [...row.permissions],
       })),
     )
