@@ -450,7 +450,7 @@ export interface Routes {
   editOwnMember: Call<{
     server_id: Snowflake
   } & OwnMemberUpdateRequest, ListedMemberResponse>
-  /** Add a bot to a server, with a role of its own, the lowest there. The bot must be the caller's own or public; it is a member like others then, and leaves as they do. `PUT /servers/:server_id/bots/:bot_id` */
+  /** Add a bot to a server, with a role of its own, the lowest there. The bot must be the caller's own or public; it is a member like others then, and leaves as they do. Its role goes with it. `PUT /servers/:server_id/bots/:bot_id` */
   addBot: Call<{
     server_id: Snowflake
     bot_id: Snowflake
@@ -2694,6 +2694,8 @@ export interface RoleResponse {
   mentionable: boolean
   /** Whether this is `@everyone` */
   is_default: boolean
+  /** Present on the role that a bot was given as it was added: nobody else can have it, and it is deleted when the bot leaves */
+  bot_id?: Snowflake | undefined
 }
 
 export interface RoleUpdateRequest {
