@@ -175,7 +175,7 @@ async function everyAddress(name: string): Promise<readonly string[]> {
 
 /**
  * All addresses that DNS knows of a name. The operating system would be asked on one of the four threads
- * that serve files as well: whoever chooses names that nobody answers for would hold them all.
+ * that serve files as well: a user who chooses names that nobody answers for would hold them all.
  * @param servers of a test
  */
 export function byDns(servers?: readonly string[]): Resolve {

@@ -1,7 +1,7 @@
 import { setNewest } from "../std/bounded-map.ts"
 
 /**
- * Who may be pushed to at a time. Whoever subscribes names a push service, and one that never answers
+ * Who may be pushed to at a time. A user who subscribes names a push service, and one that never answers
  * holds each job that asks it for as long as it is waited for. So it keeps:
  *   PUSH4  Services that have not answered promptly of late have few places together and one each.
  *       The others are limited by themselves alone, and waited for as long as is usual. Who was slow rests.

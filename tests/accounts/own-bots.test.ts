@@ -315,7 +315,7 @@ test("nobody fills a public bot's servers: few of them are of one owner who is n
   )
   expect(outcomes.toSorted()).toEqual(["added", "bot_share_limit", "bot_share_limit"])
   expect(await refusal(add(stranger, free[3]!))).toBe("bot_share_limit")
-  // What servers and the bot itself have room for.
+  // What is full: a server's roles, its members, and the bot itself.
   const owner = await shared.person("owner")
   const [roles, members] = [
     await plantServer(shared, { owner }),

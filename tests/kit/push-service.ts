@@ -32,7 +32,7 @@ export class PushService {
   readonly problems: string[] = []
   /** Paths of requests that are never answered, and how many of those were open at once. */
   readonly silent = new Set<string>()
-  mostSilent = 0
+  maxSilent = 0
   #silentNow = 0
   /** Statuses that the next requests are answered with, by path; then 201. */
   readonly answers = new Map<string, { status: number; headers?: Record<string, string> }[]>()
@@ -50,7 +50,7 @@ export class PushService {
           this.problems.push(String(error))
         }
         if (this.silent.has(to)) {
-          this.mostSilent = Math.max(this.mostSilent, ++this.#silentNow)
+          this.maxSilent = Math.max(this.maxSilent, ++this.#silentNow)
           response.on("close", () => this.#silentNow--)
           return
         }

@@ -251,7 +251,11 @@ export function roleCreation(
 }
 
 /** The effects of the end of roles: with them goes what channels and rules say of them. */
-export function roleDeletion(server: Server, roles: readonly StoredRole[], by: AuditedTurn & AuditContext): HomeEffects {
+export function roleDeletion(
+  server: Server,
+  roles: readonly StoredRole[],
+  by: AuditedTurn & AuditContext,
+): HomeEffects {
   const ids = new Set(roles.map(({ id }) => id))
   const saidOf = (role_id: Snowflake) =>
     [...server.overrides].flatMap(([channel, overrides]) =>
