@@ -659,6 +659,8 @@ test("ten views in two themes, three widths and both directions: nothing is wide
           .catch(() => {})
         // What is narrower than this is read from right to left once.
         await page.evaluate(`document.documentElement.dir = "${isTurned ? "rtl" : "ltr"}"`)
+        if (width === 320 && view === views[1])
+          expect(await page.locator(".composer textarea").evaluate(one => one.clientWidth)).toBeGreaterThan(200)
         expect([colorScheme, width, view, await page.evaluate(tooWide)]).toEqual([colorScheme, width, view, []])
         if (width === (colorScheme === "dark" ? 1280 : 320))
           expect([view, width, await objections(page)]).toEqual([view, width, []])

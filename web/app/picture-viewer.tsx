@@ -10,6 +10,10 @@ interface ViewerOptions {
   readonly onClose: () => void
 }
 
+/** Its place before it is there: as large as it is, and no higher than the style sheet lets it be. */
+const sizeOf = ({ width, height }: AttachmentResponse) =>
+  width && height ? { width, height, style: { width: `min(${width}px, ${(65 * width) / height}vh)` } } : {}
+
 /** The pictures of one message, one at a time and as they were sent. */
 export function PictureViewer({ of, first, onClose }: ViewerOptions) {
   const [at, setAt] = useState(first)
@@ -34,12 +38,7 @@ export function PictureViewer({ of, first, onClose }: ViewerOptions) {
   return (
     <Dialog title={file.filename} wide onClose={onClose}>
       <p class="viewer">
-        <img
-          key={file.id}
-          src={url}
-          alt={file.filename}
-          {...(file.width && file.height && { width: file.width, height: file.height })}
-        />
+        <img key={file.id} src={url} alt={file.filename} {...sizeOf(file)} />
       </p>
       <p class="buttons">
         {of.length > 1 && (
