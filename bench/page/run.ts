@@ -1,6 +1,7 @@
 /**
  * `npm run bench -- page`: what the page at /app costs a reader's browser: a channel of 1,000 members in which 100
- * messages a second arrive, and a channel of 1,000,000 messages. In Chromium, without a window.
+ * messages a second arrive, a channel of 1,000,000 messages, and with `--minutes` what it holds by the minute. In
+ * Chromium, without a window.
  */
 import { startBrowser } from "../../tests/kit/browser.ts"
 import type { Bench } from "../bench.ts"
@@ -9,21 +10,31 @@ import { round, type About, type Line } from "../report.ts"
 import { figure } from "../statistics.ts"
 import { Stop } from "../stop.ts"
 import { benchLongHistory, type LongHistory } from "./long-history.ts"
+import { benchMemory, messagesPerSecond, type Memory } from "./memory.ts"
 import { benchStream, perSecond, type Stream, type StreamRun } from "./stream.ts"
 
-const parts = ["stream", "history"] as const
+const parts = ["stream", "history", "memory"] as const
+/** So long a run may be. */
+const maxMinutes = 24 * 60
 const members = 1_000
 
 interface PageResults extends About {
   stream?: Stream
   history?: LongHistory
+  memory?: Memory
 }
 
 export const page: Bench<(typeof parts)[number], PageResults> = {
-  about: "what the page costs a browser: 100 messages a second, 1,000,000 messages",
+  about: "what the page costs a browser: 100 messages a second, 1,000,000 messages, memory by the minute",
   parts,
-  options: { messages: "how many the long channel has: 1000000" },
-  plan({ only, runs, isQuick, count, say }) {
+  options: {
+    messages: "how many the long channel has: 1000000",
+    minutes: "how long memory is watched: 2; given, and nothing else is asked for, that alone is measured",
+  },
+  plan({ only: asked, runs, isQuick, text, count, say }) {
+    const minutes = count("minutes", isQuick ? 1 : 2, maxMinutes)
+    const isMemoryAlone = text("minutes") !== undefined && text("only") === undefined
+    const only: ReadonlySet<(typeof parts)[number]> = isMemoryAlone ? new Set(["memory"]) : asked
     const messages = count("messages", isQuick ? 20_000 : 1_000_000, 10_000_000)
     return {
       sizes: { audience: members, authors: 4, idlers: 0 },
@@ -41,6 +52,7 @@ export const page: Bench<(typeof parts)[number], PageResults> = {
         if (only.has("stream")) results.stream = await benchStream(what, { runs, seconds: isQuick ? 3 : 10 }, say)
         const extent = { messages, scrolled: isQuick ? 500 : 2_000, positions }
         if (only.has("history")) results.history = await benchLongHistory(what, extent, say)
+        if (only.has("memory")) results.memory = await benchMemory(what, { minutes }, say)
         await close()
         return results
       },
@@ -52,8 +64,27 @@ export const page: Bench<(typeof parts)[number], PageResults> = {
 const held = ({ heapMb, nodes }: { heapMb: number; nodes: number }) =>
   `${round(heapMb)} MB, ${nodes.toLocaleString("en")} nodes`
 
-function summarize({ stream, history }: PageResults): Line[] {
-  return [...(stream ? streamLines(stream) : []), ...(history ? historyLines(history) : [])]
+function summarize({ stream, history, memory }: PageResults): Line[] {
+  return [
+    ...(stream ? streamLines(stream) : []),
+    ...(history ? historyLines(history) : []),
+    ...(memory ? memoryLines(memory) : []),
+  ]
+}
+
+function memoryLines({ minutes, messages, heapMbPerHour, nodesPerHour }: Memory): Line[] {
+  return [
+    {
+      work: `held after ${minutes.length} min, ${messages.toLocaleString("en")} messages at ${messagesPerSecond} a second, five channels by turns`,
+      bare: `${held(minutes[0]!)} (after the first)`,
+      starling: held(minutes.at(-1)!),
+    },
+    {
+      work: "… what an hour adds",
+      bare: "",
+      starling: `${round(heapMbPerHour)} MB, ${round(nodesPerHour)} nodes`,
+    },
+  ]
 }
 
 function streamLines({ runs, atStart, idleFramesPerSecond }: Stream): Line[] {
