@@ -41,7 +41,7 @@ export const page: Bench<(typeof parts)[number], PageResults> = {
       extent: { runs },
       async measure(harness, about) {
         const results: PageResults = about
-        say(`${messages.toLocaleString("en")} messages`)
+        if (only.has("history")) say(`${messages.toLocaleString("en")} messages`)
         const channel = harness.population.authors[0]!.path.split("/")[4]!
         const positions = only.has("history") ? await plant(harness.databaseUrl, channel, messages) : []
         const starling = await harness.startStarling({ RATE_LIMITS: "off" })
