@@ -70,7 +70,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         if (!("barrier" in waiting)) waiting.resolve(waiting.reply)
       }),
     promises: ["P1"],
-    seed: 3,
+    seed: 59,
   },
   {
     name: "events go out before the commit",
@@ -91,7 +91,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: "a commit without an answer counts as done",
     plant: ({ storage: { placement } }) => replace(placement, "wasWritten", () => async () => true),
     promises: ["P1", "P2", "P5", "P8", "P12"],
-    seed: 24,
+    seed: 64,
   },
   {
     name: "a home is not loaded anew after its turn failed",
@@ -179,6 +179,7 @@ export const plantedBugs: readonly PlantedBug[] = [
       replace(streams, "takeOwn", take => run => take({ ...run, from: streams.position })),
     // What stands in between may be who is there.
     promises: ["P5", "P14"],
+    seed: 61,
   },
   {
     name: "what a worker appended itself is taken and read, too",
@@ -229,12 +230,14 @@ export const plantedBugs: readonly PlantedBug[] = [
     plant: ({ actors: { outbox } }) => withholdControls(outbox, "memberRoles"),
     promises: ["P13", "P5"],
     withBarriers: true,
+    seed: 53,
   },
   {
     name: "a channel is hidden, and the gateway's view does not change",
     plant: ({ actors: { outbox } }) => withholdControls(outbox, "overrides"),
     promises: ["P13", "P5"],
     withBarriers: true,
+    seed: 40,
   },
   {
     name: "an owner who is one no longer goes on seeing everything",
@@ -281,6 +284,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: "a socket to a worker that is known to be dead stays open",
     plant: ({ cluster: { bus } }) => bus.road && replace(bus.road, "forget", () => () => {}),
     promises: ["BUS3"],
+    seed: 46,
   },
   {
     name: "interest is not written down",
