@@ -221,7 +221,7 @@ interface OutlineRow {
 
 /** A user with their bots, or a bot with its owner and their other bots: whose servers count together. */
 const together = (sql: Sql, user: Statement): Statement => sql`
-  ARRAY(SELECT id FROM users WHERE id = ${quotaHolder(sql, user)} OR owner_id = ${quotaHolder(sql, user)})`
+  ARRAY(SELECT ${quotaHolder(sql, user)} UNION ALL SELECT id FROM users WHERE owner_id = ${quotaHolder(sql, user)})`
 
 const countsStorage = (sql: Sql) => ({
   /** How many servers a user owns, together with their bots or the bot's owner, and how many they are in. */
