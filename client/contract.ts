@@ -435,21 +435,21 @@ export interface Routes {
     limit?: number | string | null | undefined
     /** Only members with a higher user id */
     after?: Snowflake | null | undefined
-  }, ListedMemberResponse[]>
+  }, MemberResponse[]>
   /** Get one member of a server. `GET /servers/:server_id/members/:member_id` */
   getMember: Call<{
     server_id: Snowflake
     member_id: Snowflake
-  }, ListedMemberResponse>
+  }, MemberResponse>
   /** Change a member: the nickname (one's own always, of other members with `members.manage_nicknames`) or a time-out (`members.kick`). Other members must rank below the caller. The owner and administrators cannot be timed out. `PATCH /servers/:server_id/members/:member_id` */
   editMember: Call<{
     server_id: Snowflake
     member_id: Snowflake
-  } & MemberUpdateRequest, ListedMemberResponse>
+  } & MemberUpdateRequest, MemberResponse>
   /** Change the caller's own nickname in a server. `PATCH /servers/:server_id/members/@me` */
   editOwnMember: Call<{
     server_id: Snowflake
-  } & OwnMemberUpdateRequest, ListedMemberResponse>
+  } & OwnMemberUpdateRequest, MemberResponse>
   /** Add a bot to a server, with a role of its own, the lowest there. The bot must be the caller's own or public; it is a member like others then, and leaves as they do. Its role goes with it. `PUT /servers/:server_id/bots/:bot_id` */
   addBot: Call<{
     server_id: Snowflake
@@ -573,7 +573,7 @@ export interface Routes {
   /** Create an invite to the channel's server. Everybody with its code may join, unless they are banned. `POST /channels/:channel_id/invites` */
   createInvite: Call<{
     channel_id: Snowflake
-  } & InviteCreateRequest, InviteResponse>
+  } & InviteCreateRequest, ChannelInviteResponse>
   /** The invites of a server that were not revoked, newest first; of those that expired or were used up the latest 1,000. `GET /servers/:server_id/invites` */
   listInvites: Call<{
     server_id: Snowflake
@@ -1203,7 +1203,7 @@ export interface Events {
     server_id: Snowflake | null
     guild_id: Snowflake | null
   }
-  /** A user has read a channel up to a message. Sent to the user's own sessions and, in DMs and in servers of at most 100 members, to others if the user shares read receipts */
+  /** A user has read a channel up to a message. Sent to the user's own sessions and, in DMs and in channels that at most 100 members may view, to others if the user shares read receipts */
   MESSAGE_ACK: {
     channel_id: Snowflake
     user_id: Snowflake
@@ -1346,10 +1346,16 @@ export interface AttachmentMetadata {
   waveform?: string | undefined
 }
 
+export interface AttachmentMetadataInput {
+  duration_seconds?: number | null | undefined
+  /** Loudness over time, one byte for each stretch, in base64 */
+  waveform?: string | null | undefined
+}
+
 export type AttachmentRequest = {
   id?: string | null | undefined
   url?: string | null | undefined
-  metadata?: AttachmentMetadata | null | undefined
+  metadata?: AttachmentMetadataInput | null | undefined
 } & Record<string, unknown>
 
 export interface AttachmentResponse {
@@ -1702,6 +1708,22 @@ export interface ChannelCreateRequest {
   bitrate?: number | null | undefined
 }
 
+export interface ChannelInviteResponse {
+  code: string
+  channel_id: Snowflake | null
+  server_id: Snowflake
+  inviter_id: Snowflake | null
+  /** Lifetime in seconds. 0: no expiry */
+  max_age: number
+  /** 0: no limit */
+  max_uses: number
+  temporary: boolean
+  uses: number
+  /** Unix time in seconds */
+  created_at: number
+  expires_at: number | null
+}
+
 export interface ChannelMovesRequest {
   channels: {
     id: Snowflake
@@ -2020,24 +2042,6 @@ export interface InviteResponse {
   expires_at: number | null
 }
 
-export interface ListedMemberResponse {
-  user_id: Snowflake
-  member_id: Snowflake
-  username: string
-  avatar_url: string | null
-  nickname: string | null
-  roles: Snowflake[]
-  /** Unix time in seconds */
-  joined_at: number
-  badges: string[]
-  bot: boolean
-  timeout_until: number | null
-  timeout_reason: string | null
-  presence: {
-    status: "online" | "idle" | "dnd" | "offline"
-  }
-}
-
 export interface ListedWebhookResponse {
   id: Snowflake
   channel_id: Snowflake
@@ -2078,6 +2082,24 @@ export interface MediaReport {
   attachment_url?: string | null | undefined
   /** Whether the uploader should be blocked as well */
   block_uploader?: boolean | null | undefined
+}
+
+export interface MemberResponse {
+  user_id: Snowflake
+  member_id: Snowflake
+  username: string
+  avatar_url: string | null
+  nickname: string | null
+  roles: Snowflake[]
+  /** Unix time in seconds */
+  joined_at: number
+  badges: string[]
+  bot: boolean
+  timeout_until: number | null
+  timeout_reason: string | null
+  presence: {
+    status: "online" | "idle" | "dnd" | "offline"
+  }
 }
 
 export interface MemberUpdateRequest {
@@ -2571,9 +2593,12 @@ export interface PushSubscriptionRequest {
     /** 16 bytes in base64url */
     auth: string
   }
-  directs?: boolean | undefined
-  mentions?: boolean | undefined
-  hides_content?: boolean | undefined
+  /** Default true */
+  directs?: boolean | null | undefined
+  /** Default true */
+  mentions?: boolean | null | undefined
+  /** Default false */
+  hides_content?: boolean | null | undefined
 }
 
 export interface PushSubscriptionResponse {
@@ -2674,8 +2699,8 @@ export interface RevokeAllSessionsResponse {
 export interface RoleCreateRequest {
   name?: string | null | undefined
   color?: string | null | undefined
-  /** Replaces the granted permissions. Unknown names are ignored */
-  permissions?: Record<string, boolean> | null | undefined
+  /** Replaces the granted permissions. Unknown names, and those with null, are ignored */
+  permissions?: Record<string, boolean | null> | null | undefined
   hoist?: boolean | null | undefined
   mentionable?: boolean | null | undefined
 }
@@ -2701,8 +2726,8 @@ export interface RoleResponse {
 export interface RoleUpdateRequest {
   name?: string | null | undefined
   color?: string | null | undefined
-  /** Replaces the granted permissions. Unknown names are ignored */
-  permissions?: Record<string, boolean> | null | undefined
+  /** Replaces the granted permissions. Unknown names, and those with null, are ignored */
+  permissions?: Record<string, boolean | null> | null | undefined
   hoist?: boolean | null | undefined
   mentionable?: boolean | null | undefined
   position?: number | null | undefined

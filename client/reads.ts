@@ -1,5 +1,5 @@
 /** What a client reads of the server when it begins, and because of events. */
-import type { ListedMemberResponse, NotificationResponse, Routes, ServerResponse, Snowflake } from "./contract.ts"
+import type { MemberResponse, NotificationResponse, Routes, ServerResponse, Snowflake } from "./contract.ts"
 import { ApiError, type Named, type Typed } from "./rest.ts"
 import {
   emptyState,
@@ -57,7 +57,7 @@ export class Reads {
   readonly #client: () => ReadingClient
   readonly #isOpen: (channel: Snowflake) => boolean
   /** Told what a list of members says of who is there. */
-  onPresence: ((user: Snowflake, status: ListedMemberResponse["presence"]["status"]) => void) | undefined
+  onPresence: ((user: Snowflake, status: MemberResponse["presence"]["status"]) => void) | undefined
 
   constructor(client: () => ReadingClient, isOpen: (channel: Snowflake) => boolean = () => true) {
     this.#client = client

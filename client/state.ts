@@ -2,7 +2,7 @@ import type {
   ChannelResponse,
   EmojiResponse,
   Events,
-  ListedMemberResponse,
+  MemberResponse,
   MessageResponse,
   NotificationResponse,
   ReactionResponse,
@@ -20,7 +20,7 @@ type EventData<N extends EventName> = Events[N]
 
 /** A member of a server, as far as a client shows one. */
 export type KnownMember = Pick<
-  ListedMemberResponse,
+  MemberResponse,
   "username" | "avatar_url" | "badges" | "bot" | "roles" | "nickname" | "timeout_until"
 >
 

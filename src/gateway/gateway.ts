@@ -13,7 +13,16 @@ import type { PresenceChange } from "../domain/core/presences.ts"
 import { largest } from "../observability/holdings.ts"
 import type { Log } from "../observability/log.ts"
 import { FrameLimits, IdentifyLimit, nothingSent } from "./protocol/frame-limits.ts"
-import { FrameRefused, heartbeatAck, messageOf, plainFrame, readFrame, type PlainEncoding } from "./protocol/frames.ts"
+import {
+  FrameRefused,
+  heartbeatAck,
+  messageOf,
+  plainFrame,
+  readFrame,
+  type ClientFrame,
+  type PlainEncoding,
+} from "./protocol/frames.ts"
+import { HeldFrames } from "./protocol/held-frames.ts"
 import { createParts, type GatewayOptions, type GatewayParts } from "./parts.ts"
 import { wholeMs, type Connection, type Session } from "./state/session.ts"
 import { bareToken } from "./sessions/token-check.ts"
@@ -285,6 +294,8 @@ export class Gateway {
       userAgent: tokenBinding ? req.getHeader("user-agent") : "",
       session: undefined,
       busy: false,
+      held: undefined,
+      wasRefused: false,
       onDrain: undefined,
       closed: false,
       openedAt: at,
@@ -333,8 +344,10 @@ export class Gateway {
         throw new FrameRefused("rate_limited")
       // Voice signals are ephemeral: those above the limit are ignored.
       if (counts === "signals" && this.#limits.signal(sent, clock.monotonic()) && policy.limited) return
-      if (!beforeIdentify && !connection.session) throw new FrameRefused("not_authenticated")
-      this.#act(connection, frame.op, frame.d)
+      if (beforeIdentify) return this.#act(connection, frame.op, frame.d)
+      if (connection.busy) return this.#hold(connection, frame, bytes.byteLength)
+      if (connection.session) return this.#act(connection, frame.op, frame.d)
+      if (!connection.wasRefused) throw new FrameRefused("not_authenticated")
     } catch (error) {
       this.#refuse(connection, error, log)
     }
@@ -399,8 +412,29 @@ export class Gateway {
       .catch((error: unknown) => this.#refuse(connection, error, this.#options.log))
       .finally(() => {
         connection.busy = false
+        this.#actOnHeld(connection)
       })
       .catch((error: unknown) => this.#options.log.error({ err: error }, "gateway error"))
+  }
+
+  #hold(connection: Connection, frame: ClientFrame, bytes: number): void {
+    connection.held ??= new HeldFrames()
+    if (!connection.held.hold(frame, bytes)) throw new FrameRefused("rate_limited")
+  }
+
+  /** Where there is no session they are dropped: the client was told, and may identify on this connection. */
+  #actOnHeld(connection: Connection): void {
+    const { held = [] } = connection
+    connection.held = undefined
+    connection.wasRefused = connection.session === undefined
+    for (const { op, d } of held) {
+      if (connection.closed || !connection.session) return
+      try {
+        this.#act(connection, op, d)
+      } catch (error) {
+        this.#refuse(connection, error, this.#options.log)
+      }
+    }
   }
 
   #refuse(connection: Connection, error: unknown, log: Log): void {

@@ -206,8 +206,9 @@ test("PUSH1, PUSH2: a user has few subscriptions, nobody else's are theirs, and 
   const first = await subscribed(shared, lin)
   // The same browser again has the same subscription.
   const again = { ...pushedTo, endpoint: first.endpoint }
-  expect(await rest.createPushSubscription({ ...again, mentions: false })).toMatchObject({
+  expect(await rest.createPushSubscription({ ...again, directs: null, mentions: false })).toMatchObject({
     id: first.id,
+    directs: true,
     mentions: false,
   })
   for (const subscription_id of [first.id, "1"]) {

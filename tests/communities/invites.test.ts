@@ -231,8 +231,8 @@ test("the list has all that were not revoked, the newest first, for those who ma
   const revoked = await plain.createInvite({ channel_id })
   await plain.deleteInvite({ invite_code: revoked.code })
   const listed = await host.listInvites({ server_id })
-  expect(new Set(listed.slice(0, -3))).toEqual(new Set([newest, ...before]))
-  expect(listed.slice(-2).map(({ code }) => code)).toEqual(codes.slice(1).toSorted())
+  expect(listed.slice(0, -3)).toEqual([newest, ...before])
+  expect(listed.slice(-2).map(({ code }) => code)).toEqual(codes.slice(1).toReversed())
   expect(listed.at(-3)).toEqual({
     code: codes[0],
     server_id,

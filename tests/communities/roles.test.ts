@@ -27,7 +27,8 @@ test("a role has what it is given and defaults for the rest; the owner's goes on
   const [inbox, quiet] = [await lin.listen(shared.west), await lin.listen(shared.east, { intents: 0 })]
   const server_id = server.id
   const { createRole, listRoles } = ada.on(shared.east)
-  const plain = await createRole({ server_id })
+  const nulls = { "messages.send": null }
+  const plain = await createRole({ server_id, name: null, permissions: nulls })
   const none = Object.fromEntries(permissionNames.map(name => [name, false]))
   expect(plain).toMatchObject({ name: "New Role", color: "#000000", position: 1, hoist: false, mentionable: false })
   expect(plain).toMatchObject({ server_id, is_default: false, permissions: none })

@@ -218,6 +218,35 @@ describe("IDENTIFY", () => {
     }
   })
 
+  test("what is said before READY waits for it, in its order; too much of it closes with 4008", async ({ shared }) => {
+    const { server, ada } = await shared.seed(sharedServer)
+    const hasty = await open(shared.east)
+    hasty.say({ op: 2, d: { token: ada.token, intents: 65_535, properties: null } })
+    const answered = ({ frames }: Raw) =>
+      frames.flatMap(({ t, d }) => (t === "GUILD_MEMBERS_CHUNK" ? [(d as { nonce: string }).nonce] : []))
+    const chunks = ["first", "second", "third"].map(nonce => ({ guild_id: server.id, user_ids: [ada.id], nonce }))
+    for (const d of chunks) hasty.say({ op: 8, d })
+    await until("the last is answered", () => answered(hasty).length === chunks.length)
+    expect(answered(hasty)).toEqual(chunks.map(({ nonce }) => nonce))
+    expect(hasty.frames.find(({ t }) => t !== null && t !== undefined)!.t).toBe("READY")
+    hasty.close()
+
+    // Of a session that is over: the client hears that, and identifies on the same connection.
+    const late = await open(shared.east)
+    late.say({ op: 6, d: { token: ada.token, session_id: "x", seq: 1 } })
+    late.say({ op: 8, d: chunks[0]! })
+    await late.op(9)
+    late.say({ op: 2, d: { token: ada.token, intents: 65_535 } })
+    await late.event("READY")
+    expect(answered(late)).toEqual([])
+    late.close()
+
+    const many = await open(shared.east)
+    many.say({ op: 2, d: { token: ada.token } })
+    for (let i = 0; i < 17; i++) many.say({ op: 8, d: chunks[0]! })
+    expect(await many.ended).toEqual(closedWith("rate_limited"))
+  })
+
   test("intents left out mean the default, 0 nothing that needs one, bits above 15 nothing at all", async ({
     shared,
   }) => {

@@ -51,9 +51,10 @@ test("P15: pictures of a message get thumbnails once, after it was sent; its rea
       picture,
       // A voice message keeps what its sender says of it.
       { ...(await upload(Buffer.from("OggS and so on"), "voice.ogg", "audio/ogg")), metadata: voice },
+      { ...(await upload(Buffer.from("text"), "note.txt", "text/plain")), metadata: { waveform: null } },
     ],
   })
-  expect(message.attachments.map(({ thumbnails }) => thumbnails)).toEqual([null, null])
+  expect(message.attachments.map(({ thumbnails }) => thumbnails)).toEqual([null, null, null])
   await inbox.next("MESSAGE_CREATE")
   expect(await cluster.sql`SELECT FROM thumbnail_requests`).toHaveLength(1)
   const dm = await dmBetween(ada, lin, east!)

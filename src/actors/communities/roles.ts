@@ -217,7 +217,7 @@ export const roleCommands: ActorKind<ServerState, ServerState, RoleCommands>["co
 }
 
 /** What a client's map of names grants; names that mean nothing here are left out. */
-function grantedBy(input: Readonly<Record<string, boolean>> | undefined): ReadonlySet<Permission> {
+function grantedBy(input: Readonly<Record<string, boolean | null>> | undefined): ReadonlySet<Permission> {
   const named = new Set(Object.entries(input ?? {}).flatMap(([name, held]) => (held ? [permissionOf(name)] : [])))
   return new Set(permissionNames.filter(name => named.has(name)))
 }

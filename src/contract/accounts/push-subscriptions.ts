@@ -1,6 +1,6 @@
 import { z } from "zod"
 import { sample } from "../core/examples.ts"
-import { Seconds, Snowflake, Success } from "../core/fields.ts"
+import { omittable, Seconds, Snowflake, Success } from "../core/fields.ts"
 import { refused, type LimitNotes } from "../core/limit-notes.ts"
 import { defineRoute } from "../core/registry.ts"
 
@@ -70,9 +70,9 @@ export const createPushSubscription = defineRoute({
         p256dh: base64url(87, 88).describe("The browser's public key: 65 bytes in base64url"),
         auth: base64url(22, 24).describe("16 bytes in base64url"),
       }),
-      directs: z.boolean().default(true),
-      mentions: z.boolean().default(true),
-      hides_content: z.boolean().default(false),
+      directs: omittable(z.boolean()).describe("Default true"),
+      mentions: omittable(z.boolean()).describe("Default true"),
+      hides_content: omittable(z.boolean()).describe("Default false"),
     })
     .meta({ id: "PushSubscriptionRequest" }),
   example: {

@@ -21,6 +21,8 @@ export const Invite = z
   })
   .meta({ id: "InviteResponse" })
 export type Invite = z.infer<typeof Invite>
+/** The same, under the name that generated clients know it by. */
+const MadeInvite = Invite.extend({}).meta({ id: "ChannelInviteResponse" })
 
 export const createInvite = defineRoute({
   method: "POST",
@@ -44,7 +46,7 @@ export const createInvite = defineRoute({
     .meta({ id: "InviteCreateRequest" }),
   bodyOptional: true,
   example: { max_age: 86_400, max_uses: 10 },
-  reply: Invite,
+  reply: MadeInvite,
   fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied", "invite_limit"],
 })
 

@@ -7,7 +7,7 @@ import { Member } from "./servers.ts"
 /** A member in a list of members, with their presence as the caller sees it. */
 export const ListedMember = Member.extend({
   presence: z.object({ status: z.enum(["online", "idle", "dnd", "offline"]) }),
-}).meta({ id: "ListedMemberResponse" })
+}).meta({ id: "MemberResponse" })
 export type ListedMember = z.infer<typeof ListedMember>
 
 const byServer = z.object({ server_id: Snowflake })

@@ -28,8 +28,8 @@ const roleFields = {
     .string()
     .regex(/^#[0-9A-Fa-f]{6}$/, "must be #RRGGBB")
     .nullish(),
-  permissions: omittable(userKeys(z.boolean(), { key: z.string().max(64) })).describe(
-    "Replaces the granted permissions. Unknown names are ignored",
+  permissions: omittable(userKeys(z.boolean().nullable(), { key: z.string().max(64) })).describe(
+    "Replaces the granted permissions. Unknown names, and those with null, are ignored",
   ),
   hoist: omittable(z.boolean()),
   mentionable: omittable(z.boolean()),

@@ -218,7 +218,7 @@ export const Member = z
     timeout_until: Seconds.nullable(),
     timeout_reason: z.string().nullable(),
   })
-  .meta({ id: "MemberResponse" })
+  .meta({ id: "Member" })
 export type Member = z.infer<typeof Member>
 
 /** A server as the sessions of its new member receive it: only channels that the member may see. */

@@ -253,7 +253,7 @@ export const closeCodes = {
     code: 4003,
     reason: "Not authenticated",
     resume: true,
-    summary: "A frame that requires a session before IDENTIFY, or no IDENTIFY in time",
+    summary: "A frame that requires a session before IDENTIFY or RESUME, or none of both in time",
   },
   ip_blocked: { code: 4003, reason: "IP Blocked", resume: false, summary: "The client's address is blocked" },
   authentication_failed: {

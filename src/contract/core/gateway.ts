@@ -16,7 +16,7 @@ export const Identify = z.object({
    * `browser` or `$browser` stands for
    * the user agent.
    */
-  properties: Properties.optional(),
+  properties: Properties.optional().catch(undefined),
   /**
    * Anything that counts as true: READY and all that follows are pieces of one zlib stream, a frame
    * each.

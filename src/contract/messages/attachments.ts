@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { queryFlag, Snowflake } from "../core/fields.ts"
+import { omittable, queryFlag, Snowflake } from "../core/fields.ts"
 import { limits } from "../core/limits.ts"
 import { Content, defineRoute, FormFile } from "../core/registry.ts"
 
@@ -23,23 +23,23 @@ export const Upload = z
   .meta({ id: "UploadResponse" })
 export type Upload = z.infer<typeof Upload>
 
+const duration_seconds = z.number().min(0).max(86_400)
+const waveform = z.base64().max(limits.waveformCharacters)
+const waveformText = "Loudness over time, one byte for each stretch, in base64"
+
 /** What the sender of a voice message says of it; the server does not check it against the file. */
 export const AttachmentMetadata = z
-  .object({
-    duration_seconds: z.number().min(0).max(86_400).optional(),
-    waveform: z
-      .base64()
-      .max(limits.waveformCharacters)
-      .optional()
-      .describe("Loudness over time, one byte for each stretch, in base64"),
-  })
+  .object({ duration_seconds: duration_seconds.optional(), waveform: waveform.optional().describe(waveformText) })
   .meta({ id: "AttachmentMetadata" })
+const GivenMetadata = z
+  .object({ duration_seconds: omittable(duration_seconds), waveform: omittable(waveform).describe(waveformText) })
+  .meta({ id: "AttachmentMetadataInput" })
 
 const AttachmentInput = z
   .looseObject({
     id: z.string().max(limits.urlCharacters).nullish(),
     url: z.string().max(limits.urlCharacters).nullish(),
-    metadata: AttachmentMetadata.nullish(),
+    metadata: GivenMetadata.nullish(),
   })
   .describe("The response of an upload, or only its `id` or its `url`. The server fills in everything but `metadata`")
   .meta({ id: "AttachmentRequest" })

@@ -107,6 +107,6 @@ export const messageAck = defineEvent({
   intent: null,
   delivery: "stored",
   summary:
-    "A user has read a channel up to a message. Sent to the user's own sessions and, in DMs and in servers of at most 100 members, to others if the user shares read receipts",
+    "A user has read a channel up to a message. Sent to the user's own sessions and, in DMs and in channels that at most 100 members may view, to others if the user shares read receipts",
   data: z.object({ channel_id: Snowflake, user_id: Snowflake, message_id: Snowflake.nullable() }),
 })

@@ -1,6 +1,6 @@
 import { z } from "zod"
 import { sample } from "../core/examples.ts"
-import { Seconds, Success, text } from "../core/fields.ts"
+import { omittable, Seconds, Success, text } from "../core/fields.ts"
 import { defineRoute } from "../core/registry.ts"
 import { RowId } from "./fields.ts"
 
@@ -50,7 +50,7 @@ export const verifyOperatorOtp = defineRoute({
         .preprocess(value => (typeof value === "number" ? String(value) : value), z.string().max(100))
         .describe("A string of digits, or an integer"),
       code: text(6, 16).describe("Of the app; a backup code will do where an app is set up"),
-      is_setup: z.boolean().default(false),
+      is_setup: omittable(z.boolean()).describe("Default false"),
       challenge_token: text(10, 200),
     })
     .meta({ id: "OperatorOtpRequest" }),

@@ -4,6 +4,7 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Clock } from "../../std/clock.ts"
 import type { Sent } from "../protocol/frame-limits.ts"
 import type { Encoding, PlainEncoding } from "../protocol/frames.ts"
+import type { HeldFrames } from "../protocol/held-frames.ts"
 import type { VisibilityRules } from "./visibility-rules.ts"
 import type { Guild } from "./server-view.ts"
 import type { ReceivedBefore } from "../../storage/messages/deliveries.ts"
@@ -30,6 +31,10 @@ export interface Connection {
   session: Session | undefined
   /** IDENTIFY or RESUME is under way. */
   busy: boolean
+  /** What waits for it. */
+  held: HeldFrames | undefined
+  /** Its session was refused: the client may have said what it meant for it before it heard so. */
+  wasRefused: boolean
   /** Called when the socket has taken some of its bytes, and when it is closed. */
   onDrain: (() => void) | undefined
   /** After this nothing may be called on `ws`. */

@@ -27,12 +27,16 @@ export const pushSubscriptions = ({ ask, storage, clock, integrations }: PushNee
 
   getPushKey: async () => ({ public_key: await integrations.pushKeys.publicKey() }),
 
-  async createPushSubscription({ body: { endpoint, ...choice }, caller: { user_id, session_id } }) {
-    const checked = await integrations.pushEndpoints.check(endpoint, choice.keys)
+  async createPushSubscription({
+    body: { endpoint, keys, directs = true, mentions = true, hides_content = false },
+    caller: { user_id, session_id },
+  }) {
+    const checked = await integrations.pushEndpoints.check(endpoint, keys)
     if ("problem" in checked)
       throw checked.problem === "private address"
         ? fail("private_address")
         : fail("invalid_push_subscription", { message: `Invalid push subscription: ${checked.problem}` })
+    const choice = { keys, directs, mentions, hides_content }
     return ask(userActor, user_id, { type: "subscribePush", session_id, endpoint: checked.endpoint, ...choice })
   },
 

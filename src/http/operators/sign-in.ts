@@ -188,7 +188,7 @@ function signingIn(http: SignInNeeds, judging: Judging): Handlers<Pick<Routes, S
     },
 
     async verifyOperatorOtp({ body, address, trail }) {
-      const { admin_id: id, code, is_setup, challenge_token } = body
+      const { admin_id: id, code, is_setup = false, challenge_token } = body
       if (!isOperatorId(id)) throw fail("invalid_operator_id")
       const challenge = hashSecret(challenge_token)
       const known = await operators.tryChallenge(challenge, operatorCodesAllowed, { id, is_setup })

@@ -24,6 +24,7 @@ export const personalData: PersonalData = {
         "expires_at",
         "ended_at",
       ],
+      leftOut: { number: "The order in which invites were made" },
       atPurge: "kept",
     },
   },
@@ -111,7 +112,7 @@ export const invitesStorage = (sql: Sql) => ({
   async list(server: Snowflake): Promise<Invite[]> {
     return sql<Invite[]>`
       SELECT code, server_id, channel_id, inviter_id, max_age, max_uses, temporary, uses, created_at, expires_at FROM invites
-      WHERE server_id = ${server} ORDER BY created_at DESC, code`
+      WHERE server_id = ${server} ORDER BY created_at DESC, number DESC`
   },
 
   async expired(now: number, limit: number): Promise<{ code: string; server_id: Snowflake }[]> {
