@@ -227,11 +227,21 @@ test("OPIN1, OPIN2: failures count by address and by name, unknown names like kn
   }
   await calmStep()
   expect(await guess(guarded.codes[1]!)).toBe("invalid_operator_challenge")
+  const late = await challengeOf(shared.west, guarded)
   for (let i = 0; i < 4; i++) await attempt(guarded.username, "127.0.0.1")
   const third = await clientAt(shared.west)
     .operatorLogin({ username: guarded.username, password: guarded.password })
     .catch((error: unknown) => refusal(Promise.reject(error as Error)))
   expect(third).toBe("operator_locked")
+  expect(
+    await refusal(
+      clientAt(shared.east).verifyOperatorOtp({
+        admin_id: late.admin_id!,
+        challenge_token: late.challenge_token!,
+        code: guarded.codes[1]!,
+      }),
+    ),
+  ).toBe("operator_locked")
   await shared.sql`DELETE FROM operator_failures`
 })
 

@@ -533,6 +533,10 @@ async function realRows() {
     incarnations: sql`SELECT id, host, slot, role, died_at IS NOT NULL AS dead FROM incarnations`.execute(),
     lanes: sql`SELECT incarnation, lane, generation >= ${2 ** 30} AS raised FROM lanes`.execute(),
     channelOverrides: sql`SELECT * FROM channel_overrides`.execute(),
+    // \`number\` is PostgreSQL's own.
+    invites: sql`
+      SELECT code, server_id, channel_id, inviter_id, max_age, max_uses, temporary, uses, created_at, expires_at, ended_at
+      FROM invites`.execute(),
     voiceStates: sql`SELECT * FROM voice_states`.execute(),
     tellsSeen: sql`SELECT shard, source, number, item, home FROM tells_seen`.execute(),
   }

@@ -732,8 +732,12 @@ test("a text that is eight times as long takes about eight times as long, whatev
   }
   for (const piece of pieces) {
     const text = (length: number) => piece.repeat(Math.ceil(length / piece.length)).slice(0, length)
-    const [once, eightfold] = [took(text(1_500)), took(text(12_000))]
+    const measured = () => ({ piece, once: took(text(1_500)), eightfold: took(text(12_000)) })
     // Three times over; what is quadratic takes 64 times as long.
-    expect(eightfold, JSON.stringify({ piece, once, eightfold })).toBeLessThan(24 * once + 50)
+    const isLong = ({ once, eightfold }: ReturnType<typeof measured>) => eightfold >= 24 * once + 50
+    // A garbage collection of everything that tests before it left may be in one, not in three.
+    const all = [measured()]
+    while (isLong(all.at(-1)!) && all.length < 3) all.push(measured())
+    expect(all.every(isLong), JSON.stringify(all)).toBe(false)
   }
 })

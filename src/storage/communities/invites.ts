@@ -79,22 +79,26 @@ export const forgetEndedInvites = defineWrite<{ server_id: Snowflake }>(
       ) AS old)`,
 )
 
+/** Of `invites AS i`. */
+const columns = (sql: Sql) => sql`
+  i.code, i.server_id, i.channel_id, i.inviter_id, i.max_age, i.max_uses, i.temporary, i.uses, i.created_at, i.expires_at, i.ended_at`
+
 export const invitesStorage = (sql: Sql) => ({
   async find(code: string): Promise<InviteState | undefined> {
-    const [row] = await sql<InviteState[]>`SELECT * FROM invites WHERE code = ${code}`
+    const [row] = await sql<InviteState[]>`SELECT ${columns(sql)} FROM invites AS i WHERE code = ${code}`
     return row
   },
 
   async withServer(code: string): Promise<(InviteState & { server_name: string }) | undefined> {
     const [row] = await sql<(InviteState & { server_name: string })[]>`
-      SELECT i.*, s.name AS server_name FROM invites i JOIN servers s ON s.id = i.server_id WHERE i.code = ${code}`
+      SELECT ${columns(sql)}, s.name AS server_name FROM invites AS i JOIN servers AS s ON s.id = i.server_id WHERE i.code = ${code}`
     return row
   },
 
   async ofServer(server: Snowflake, codes: readonly string[]): Promise<Map<string, InviteState>> {
     const rows = await sql<
       InviteState[]
-    >`SELECT * FROM invites WHERE server_id = ${server} AND code = ANY(${[...codes]}::text[])`
+    >`SELECT ${columns(sql)} FROM invites AS i WHERE server_id = ${server} AND code = ANY(${[...codes]}::text[])`
     return new Map(rows.map(row => [row.code, row]))
   },
 
