@@ -1303,6 +1303,7 @@ const attempts: { readonly [Name in Asked]: Attempt } = {
   searchUsers: attempt({
     as: "ada",
     call: (on, { lin }, signal) => on.searchUsers({ query: lin.username }, { signal }),
+    mayBeBusy: true,
     same: true,
   }),
   searchServers: attempt({

@@ -174,6 +174,8 @@ export class Peer {
     if (this.#connection.signalingState !== "have-local-offer" || this.isOfAnother(session_id)) return
     clearTimeout(this.#again)
     this.#session = session_id
+    // What comes from now on belongs to the answer.
+    this.#ignoresOffer = false
     await this.#connection.setRemoteDescription({ type: "answer", sdp })
     await this.#addEarly()
   }
