@@ -1,10 +1,8 @@
-import { randomBytes } from "node:crypto"
-import { setTimeout as pause } from "node:timers/promises"
 import { accountOrders } from "../../actors/account-orders.ts"
 import { userActor } from "../../actors/user.ts"
 import { botTokenOf, hashSecret, newBotSecret } from "../../cluster/tokens.ts"
 import type { routes } from "../../contract/accounts/bots.ts"
-import { Failure, fail } from "../../contract/core/errors.ts"
+import { fail } from "../../contract/core/errors.ts"
 import { success, type Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import { newAccount } from "../../domain/accounts/accounts.ts"
@@ -15,11 +13,8 @@ import type { Handlers } from "../server/handlers.ts"
 import type { PictureNeeds } from "../shared/files.ts"
 import type { Creates, Http } from "../shared/http.ts"
 import { keepAvatar } from "./avatars.ts"
+import { lackInTurn, underToken } from "./server-slots.ts"
 import type { Names } from "./username-rules.ts"
-
-/** How often, and how far apart, a request looks that waits for earlier ones of the same owner. */
-const maxLooks = 40
-const lookEveryMs = 50
 
 type BotsNeeds = Http<"bots" | "sessions" | "users"> & Creates & Names & PictureNeeds
 
@@ -48,30 +43,19 @@ export const bots = (http: BotsNeeds): Handlers<typeof routes> => {
   }
 
   /** Of several requests at once each counts those before it: see actors/accounts/server-slots.ts. */
-  async function withBotSlot<T>(owner: Snowflake, act: () => Promise<T>): Promise<T> {
-    const token = randomBytes(12).toString("base64url")
-    const slot = { type: "askForServerSlot", token, owns: false, joins: false, makesBot: true } as const
-    // Nobody waits for it; forgotten, it is over by itself.
-    const leave = () => void ask(userActor, owner, { type: "leaveServerSlot", token }).catch(() => {})
-    try {
-      for (let look = 1; ; look++) {
-        // In this order: a request that is no longer ahead has its bot in the table.
-        const { bots: ahead = 0 } = await ask(userActor, owner, slot)
-        const has = (await storage.bots.ownedBy(owner)).length
-        if (has + ahead < limits.botsPerOwner) break
-        // One that is ahead may be counted twice, and may come to nothing.
-        if (ahead === 0 || has >= limits.botsPerOwner || look === maxLooks) throw fail("bot_limit")
-        await pause(lookEveryMs)
-      }
-      const made = await act()
-      leave()
-      return made
-    } catch (error) {
-      // What nobody has answered may still come about.
-      if (error instanceof Failure && error.code !== "unavailable") leave()
-      throw error
-    }
-  }
+  const withBotSlot = <T>(owner: Snowflake, act: () => Promise<T>): Promise<T> =>
+    underToken(http, owner, async token => {
+      const slot = { type: "askForServerSlot", token, owns: false, joins: false, makesBot: true } as const
+      const lack = await lackInTurn(
+        () => ask(userActor, owner, slot),
+        async ({ bots: ahead = 0 }) => {
+          const has = (await storage.bots.ownedBy(owner)).length
+          return has + ahead >= limits.botsPerOwner ? "bot_limit" : undefined
+        },
+      )
+      if (lack) throw fail(lack)
+      return act()
+    })
 
   return {
     listBots: async ({ caller }) => (await storage.bots.list(caller.user_id)).map(ownBot),

@@ -1,13 +1,12 @@
 import { randomBytes } from "node:crypto"
 import { setTimeout as pause } from "node:timers/promises"
+import type { SlotsAhead } from "../../actors/accounts/server-slots.ts"
 import { userActor } from "../../actors/user.ts"
 import { Failure, unavailable } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import { isBelowLimit, limitsOf, maxServers } from "../../domain/accounts/tiers.ts"
 import type { Http } from "../shared/http.ts"
-
-const newToken = () => randomBytes(12).toString("base64url")
 
 export type NoSlot = "server_limit" | "too_many_servers" | "bot_share_limit"
 
@@ -30,7 +29,45 @@ interface WantedSlot {
 const maxLooks = 40
 const lookEveryMs = 50
 
-const none = { owned: 0, joined: 0 }
+const none: SlotsAhead = { owned: 0, joined: 0, bots: 0 }
+
+/** Does something under a token of its own, which the user's home forgets once it is decided. */
+export async function underToken<T>(
+  { ask }: Pick<Http, "ask">,
+  user_id: Snowflake,
+  act: (token: string) => Promise<T>,
+): Promise<T> {
+  const token = randomBytes(12).toString("base64url")
+  // Nobody waits for it; forgotten, it is over by itself.
+  const leave = () => void ask(userActor, user_id, { type: "leaveServerSlot", token }).catch(() => {})
+  try {
+    const result = await act(token)
+    leave()
+    return result
+  } catch (error) {
+    // What nobody has answered may still come about.
+    if (error instanceof Failure && error.code !== "unavailable") leave()
+    throw error
+  }
+}
+
+/**
+ * Waits as long as only earlier requests stand in the way: one that is ahead may be counted twice, and may come to nothing.
+ * @returns what is lacking
+ */
+export async function lackInTurn<Lack>(
+  before: () => Promise<SlotsAhead>,
+  lacking: (ahead: SlotsAhead) => Promise<Lack | undefined>,
+): Promise<Lack | undefined> {
+  for (let look = 1; ; look++) {
+    // In this order: what is no longer ahead is in the tables.
+    const ahead = await before()
+    const lack = await lacking(ahead)
+    const isWaiting = ahead.owned + ahead.joined + (ahead.bots ?? 0) > 0
+    if (!lack || !isWaiting || look === maxLooks || (await lacking(none))) return lack
+    await pause(lookEveryMs)
+  }
+}
 
 /**
  * Limits how many servers a user owns and is in, also when they ask for several at once; see
@@ -59,8 +96,7 @@ export function createServerSlots({ ask, storage }: Pick<Http<"servers">, "ask" 
     act: (lacking: NoSlot | undefined) => Promise<T>,
   ): Promise<T> {
     const { user_id, tier, bot } = user
-    const token = newToken()
-    const lacking = async (ahead: typeof none): Promise<NoSlot | undefined> => {
+    const lacking = async (ahead: SlotsAhead): Promise<NoSlot | undefined> => {
       const has = await storage.servers.countsOf(user_id)
       if (wanted.owns && !isBelowLimit(has.owned + ahead.owned, limitsOf(tier).max_servers)) return "server_limit"
       if (wanted.joins && !isBelowLimit(has.joined + ahead.joined, maxServers(tier, bot))) return "too_many_servers"
@@ -68,45 +104,19 @@ export function createServerSlots({ ask, storage }: Pick<Http<"servers">, "ask" 
       const shared = await storage.servers.sharedWithOwner(user_id, sharedBy)
       return shared + ahead.joined >= limits.serversOfOneOwnerPerBot ? "bot_share_limit" : undefined
     }
-    const before = () => ask(userActor, user_id, { type: "askForServerSlot", token, ...wanted })
-    const found = async (): Promise<NoSlot | undefined> => {
-      for (let look = 1; ; look++) {
-        // In this order: a request that is no longer ahead has its server in the tables.
-        const ahead = await before()
-        const lack = await lacking(ahead)
-        const isWaiting = ahead.owned + ahead.joined > 0
-        if (!lack || !isWaiting || look === maxLooks || (await lacking(none))) return lack
-        await pause(lookEveryMs)
-      }
-    }
-    // Nobody waits for it; forgotten, it is over by itself.
-    const leave = () => void ask(userActor, user_id, { type: "leaveServerSlot", token }).catch(() => {})
-    try {
-      const result = await act(await found())
-      leave()
-      return result
-    } catch (error) {
-      // What nobody has answered may still come about.
-      if (error instanceof Failure && error.code !== "unavailable") leave()
-      throw error
-    }
+    return underToken({ ask }, user_id, async token => {
+      const before = () => ask(userActor, user_id, { type: "askForServerSlot", token, ...wanted })
+      return act(await lackInTurn(before, lacking))
+    })
   }
 }
 
 /** Does what ends an account: meanwhile nobody hands its user a server. */
 export const createRefusal = ({ ask }: Pick<Http, "ask">) =>
   async function withoutServerSlots<T>(user_id: Snowflake, act: () => Promise<T>): Promise<T> {
-    const token = newToken()
-    const { refused } = await ask(userActor, user_id, { type: "refuseServerSlots", token })
-    if (!refused) throw unavailable("a server may be about to be theirs")
-    const leave = () => void ask(userActor, user_id, { type: "leaveServerSlot", token }).catch(() => {})
-    try {
-      const result = await act()
-      leave()
-      return result
-    } catch (error) {
-      // What nobody has answered may still come about.
-      if (error instanceof Failure && error.code !== "unavailable") leave()
-      throw error
-    }
+    return underToken({ ask }, user_id, async token => {
+      const { refused } = await ask(userActor, user_id, { type: "refuseServerSlots", token })
+      if (!refused) throw unavailable("a server may be about to be theirs")
+      return act()
+    })
   }
