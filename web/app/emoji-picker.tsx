@@ -1,5 +1,6 @@
 import { useLayoutEffect, useRef } from "preact/hooks"
 import { t } from "../kit/text.ts"
+import { moveAmong } from "./board-keys.ts"
 import { emojis } from "./emoji.ts"
 import { base, watch } from "./session.ts"
 import { where } from "./places.ts"
@@ -30,13 +31,7 @@ export function EmojiPicker({ onPick, onClose }: { onPick: (emoji: string) => vo
       aria-label={t("Choose an emoji")}
       onKeyDown={event => {
         if (event.key === "Escape") onClose()
-        const moves: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 8, ArrowUp: -8 }
-        const move = moves[event.key]
-        if (move === undefined) return
-        event.preventDefault()
-        const buttons = [...element.current!.querySelectorAll("button")]
-        const at = buttons.indexOf(document.activeElement as HTMLButtonElement)
-        buttons[Math.max(0, Math.min(buttons.length - 1, at + move))]?.focus()
+        moveAmong(element.current, event)
       }}
     >
       {(server?.emojis ?? []).slice(0, 100).map(({ id, name }) => (

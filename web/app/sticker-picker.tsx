@@ -3,6 +3,7 @@ import type { Snowflake, StickerResponse } from "../../client/contract.ts"
 import { Dialog } from "../kit/dialog.tsx"
 import { TextField } from "../kit/forms.tsx"
 import { t } from "../kit/text.ts"
+import { moveAmong } from "./board-keys.ts"
 import { isPicture, stickerUrl, usePacks } from "./stickers.ts"
 
 /** A server may have 2,500, and a DM offers those of all servers. */
@@ -53,26 +54,4 @@ export function StickerPicker({ server, onPick, onClose }: PickerOptions) {
       </p>
     </Dialog>
   )
-}
-
-/** Arrows go to the neighbour in that direction, as they lie on the screen. */
-function moveAmong(board: HTMLElement | null, event: KeyboardEvent): void {
-  const { key, target } = event
-  if (!board || !(target instanceof HTMLButtonElement)) return
-  const buttons = [...board.querySelectorAll("button")]
-  const at = buttons.indexOf(target)
-  const isTurned = getComputedStyle(board).direction === "rtl"
-  const columns = Math.max(1, buttons.filter(one => one.offsetTop === buttons[0]!.offsetTop).length)
-  const moves: Readonly<Record<string, number>> = {
-    ArrowRight: isTurned ? -1 : 1,
-    ArrowLeft: isTurned ? 1 : -1,
-    ArrowDown: columns,
-    ArrowUp: -columns,
-    Home: -Infinity,
-    End: Infinity,
-  }
-  const move = moves[key]
-  if (move === undefined) return
-  event.preventDefault()
-  buttons[Math.max(0, Math.min(buttons.length - 1, at + move))]?.focus()
 }
