@@ -44,6 +44,18 @@ function trees(roots: readonly number[]): Stat[] {
 /** The processes below `roots`, the roots included. */
 export const processesOf = (roots: readonly number[]): number[] => trees(roots).map(({ pid }) => pid)
 
+/** Those of them that serve REST and gateway: they name themselves. */
+export const webWorkersOf = (roots: readonly number[]): number[] =>
+  processesOf(roots).filter(pid => / web \d+\s*$/.test(titleOf(pid)))
+
+function titleOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "latin1").replaceAll("\0", " ")
+  } catch {
+    return "" // it has just ended
+  }
+}
+
 /** A server's processes by part, each part by the roots of its process trees. */
 export type Parts<P extends string = string> = Readonly<Record<P, readonly number[]>>
 

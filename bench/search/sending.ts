@@ -4,7 +4,7 @@
  */
 import type { Harness } from "../harness.ts"
 import { deferredWork, idleCpu } from "../posts.ts"
-import { cpuSince, readCpu } from "../processes.ts"
+import { cpuSince, readCpu, webWorkersOf } from "../processes.ts"
 import type { LatencySummary } from "../statistics.ts"
 import { alternate, newRun, pause, scale, sum, type Sides } from "../trials.ts"
 
@@ -16,6 +16,8 @@ export interface SendingRun {
   readonly cpuAfterwards: number
   /** The same of PostgreSQL alone, together. */
   readonly cpuOfPostgres: number
+  /** Of the web workers alone, while it was sent: job workers keep the index. */
+  readonly cpuOfWebWorkers: number
 }
 export interface SendingResult {
   readonly inFlight: number
@@ -52,14 +54,17 @@ export async function benchSending(
     await load(extent.warmUpSeconds)
     await pause(2)
     const before = readCpu(starling.parts)
+    const webWorkers = { web: webWorkersOf(starling.parts.node) }
+    const webBefore = readCpu(webWorkers)
     const { posts, seconds, latency } = await load(extent.seconds)
     const used = scale(cpuSince(starling.parts, before), 1 / posts)
+    const cpuOfWebWorkers = cpuSince(webWorkers, webBefore).web / posts
     const deferred = scale(await deferredWork(starling.parts, idle), 1 / posts)
     const [cpu, cpuAfterwards] = [sum(used), sum(deferred)]
     const cpuOfPostgres = used.postgres + deferred["postgres"]!
     await clients.stop()
     await starling.stop()
-    const run = { postsPerSecond: posts / seconds, latency, cpu, cpuAfterwards, cpuOfPostgres }
+    const run = { postsPerSecond: posts / seconds, latency, cpu, cpuAfterwards, cpuOfPostgres, cpuOfWebWorkers }
     say(
       `${isIndexed ? "with" : "without"}: ${run.postsPerSecond.toFixed(0)}/s, p50 ${latency.p50.toFixed(1)} ms, p99 ${latency.p99.toFixed(1)} ms, ${cpu.toFixed(0)} + ${cpuAfterwards.toFixed(0)} µs`,
     )
