@@ -85,11 +85,13 @@ async function benchWith(
     const allowance = new Allowance(limits === "on" ? tokens.length * timesEach : Infinity)
     const asking = { tokens, atATime: peopleAtATime, connections }
     let asked = 0
-    const load = async (side: keyof typeof sides, inFlight: number, seconds: number) => {
+    /** What may be asked now; waits until that is much. */
+    const mayAsk = (side: keyof typeof sides) => (side === "starling" ? allowance.next() : Infinity)
+    const load = async (side: keyof typeof sides, allowed: number, inFlight: number, seconds: number) => {
       const { url, path } = sides[side]
       const isCounted = side === "starling"
       // Infinity is no JSON.
-      const most = Math.min(isCounted ? await allowance.next() : Infinity, 1e9)
+      const most = Math.min(allowed, 1e9)
       const input = { ...asking, url, path, timesEach, first: asked, inFlight, seconds, most }
       const done = await clients.loadGroup.ask("gets", input)
       if (isCounted) {
@@ -100,8 +102,9 @@ async function benchWith(
     }
     const measure = async (side: keyof typeof sides, inFlight: number): Promise<MeRun> => {
       const { parts } = sides[side]
+      const allowed = await mayAsk(side)
       const before = readCpu(parts)
-      const { gets, seconds, latency } = await load(side, inFlight, extent.seconds)
+      const { gets, seconds, latency } = await load(side, allowed, inFlight, extent.seconds)
       const cpuByPart = scale(cpuSince(parts, before), 1 / gets)
       const cpu = sum(cpuByPart)
       const cpuAboveIdle = cpu - (sum(idle[side]) * seconds) / gets
@@ -123,7 +126,8 @@ async function benchWith(
     const cases: MeCase[] = []
     for (const inFlight of inFlights) {
       say(`GET /users/@me, limits ${limits}, ${inFlight} in flight`)
-      for (const side of ["bare", "starling"] as const) await load(side, inFlight, extent.warmUpSeconds)
+      for (const side of ["bare", "starling"] as const)
+        await load(side, await mayAsk(side), inFlight, extent.warmUpSeconds)
       const runs = await alternate(extent.runs, {
         bare: () => measure("bare", inFlight),
         starling: () => measure("starling", inFlight),
