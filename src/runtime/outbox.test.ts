@@ -18,6 +18,7 @@ function ownerOf(
     at: () => number
   },
   targets: Partial<OutboxOptions["targets"]> = {},
+  sweep?: OutboxOptions["store"]["sweep"],
 ) {
   const shard = new Shard({ number: 1, epoch: 1, lastId: undefined, lastRow: 0, positions: new Map(), interests: [] })
   shard.addInterest("7", "w")
@@ -36,10 +37,10 @@ function ownerOf(
     interests: { add: async () => {}, remove: async () => {}, replace: async () => {} },
     shards: new Map([[1, shard]]),
     cluster: { view: { isDead: () => false, isLiving: () => true, wellForMs: 0 }, dead: { isForgotten: () => false } },
-    store: { outbox: async () => [{ shard: 1, number: 1, last_id: "1", body }] },
+    store: { outbox: async () => [{ shard: 1, number: 1, last_id: "1", body }], sweep },
     targets,
     events: { stale() {}, progressed() {}, committed() {} },
-    timing: { keepMs: 60_000, sweepEveryMs: 60_000 },
+    timing: sweep ? { keepMs: 0, sweepEveryMs: 5 } : { keepMs: 60_000, sweepEveryMs: 60_000 },
     clock: systemClock,
     log: silentLog,
     metrics,
@@ -51,7 +52,7 @@ function ownerOf(
     again: false,
   }
   const logout = (number: number): Row => ({ ...row, number, items: [...row.items, ["r", ["900"]]] })
-  return { outbox, row, logout, publish: () => new Promise<void>(resolve => outbox.publish([row], resolve)) }
+  return { outbox, shard, row, logout, publish: () => new Promise<void>(resolve => outbox.publish([row], resolve)) }
 }
 
 test("OUT4, P5: what was published before a loss of Redis counts as standing in the logs once it was sent again", async () => {
@@ -127,5 +128,49 @@ test("OUT2, P19: a logout is answered and confirmed once it is in effect; what o
   waiting[1]!.letGo()
   await expect.poll(() => answers.at(-1)).toBe("logout")
   await expect.poll(() => outbox.unconfirmed).toBe(0)
+  outbox.stop()
+})
+
+test("OUT3: what could not be deleted is deleted by the next sweep, with the messages that it was about; the newest row stays", async () => {
+  const asked: unknown[] = []
+  const { outbox, shard, row } = ownerOf(
+    { replications: "one", append: async () => {}, at: () => 0 },
+    { tell: async () => {} },
+    async rows => {
+      asked.push(rows)
+      if (asked.length === 1) throw new Error("not now")
+    },
+  )
+  const [data, user] = [new RawJson("{}"), { kind: "user", user: "7" } as const]
+  const everybody = { kind: "server", server: "7", permission: "channels.view" } as never
+  const items: Row["items"][] = [
+    [["e", "7", everybody, "NAME", [], data, ["70", "701", "702"]]],
+    [
+      ["t", "user", "8", "told", {}, ["71", "711"]],
+      // What a user is told of was told to their home before.
+      ["e", "7", user, "NAME", [], data, ["70", "703"]],
+      ["e", "7", everybody, "NAME", [], data],
+    ],
+    [["e", "7", everybody, "NAME", [], data, ["70", "704"]]],
+  ]
+  const rows = items.map((of, i): Row => ({ ...row, number: i + 1, items: of }))
+  outbox.publish(rows, () => {})
+  shard.commitRow(3)
+  const swept = [
+    {
+      shard: 1,
+      number: 1,
+      messages: [
+        { channel_id: "70", message_id: "701" },
+        { channel_id: "70", message_id: "702" },
+      ],
+    },
+    { shard: 1, number: 2, messages: [{ channel_id: "71", message_id: "711" }] },
+  ]
+  await expect.poll(() => asked).toEqual([swept, swept])
+  outbox.publish([{ ...row, number: 4 }], () => {})
+  shard.commitRow(4)
+  const last = [{ shard: 1, number: 3, messages: [{ channel_id: "70", message_id: "704" }] }]
+  await expect.poll(() => asked).toEqual([swept, swept, last])
   outbox.stop()
 })

@@ -7,9 +7,10 @@ import { shardOf } from "../domain/core/snowflake.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { OutboxRow } from "../storage/core/lanes.ts"
+import type { SweptRow } from "../storage/core/placement.ts"
 import type { ClusterView, DeadWorkers } from "./cluster-view.ts"
 import type { Publisher } from "./commit-queue.ts"
-import { jobOf, logFields, readRowBody, type Row, type RowItem } from "./row.ts"
+import { jobOf, logFields, messagesIn, readRowBody, type Row, type RowItem } from "./row.ts"
 import type { Shard } from "./shard.ts"
 import { backoffMs } from "../std/backoff.ts"
 import { append } from "../std/multi-map.ts"
@@ -18,6 +19,8 @@ import { append } from "../std/multi-map.ts"
 const saveBatchSize = 128
 /** Bytes of the parts that are appended to a log at once; one part may be larger. */
 const maxAppendBytes = 1024 * 1024
+/** Rows that one statement deletes. */
+const maxSwept = 10_000
 
 /** The delivery logs of all workers, as the outbox writes to them. */
 export interface LogAppends {
@@ -43,7 +46,7 @@ export interface SentTell {
 interface OutboxStore {
   /** Rows that memory no longer holds. */
   outbox(shards: readonly number[]): Promise<OutboxRow[]>
-  sweep(rows: readonly { shard: number; number: number }[]): Promise<void>
+  sweep(rows: readonly SweptRow[]): Promise<void>
   /** Whether a worker was declared dead. */
   isDead(worker: string): Promise<boolean>
 }
@@ -92,6 +95,13 @@ interface Flush {
   readonly inEffect: (() => void) | undefined
 }
 
+/** A row of which everything has arrived; when, by the clock and by the time in which Redis was well. */
+interface Confirmed {
+  readonly row: Row
+  readonly at: number
+  wellAt: number
+}
+
 /** What a row does to sessions. */
 const revokedBy = (row: Row): readonly string[] => row.items.flatMap(item => (item[0] === "r" ? item[1] : []))
 const renewedBy = (row: Row): readonly string[] => row.items.flatMap(item => (item[0] === "n" ? item[1] : []))
@@ -125,7 +135,7 @@ export class Outbox implements Publisher {
   #stopped = false
   #unconfirmed = 0
   /** With when that was by the clock, and by the time in which Redis was well. */
-  readonly #confirmed: { row: Row; at: number; wellAt: number }[] = []
+  #confirmed: Confirmed[] = []
   /** By the shard that tells and the one that is told: the last tell that is on its way. */
   readonly #tells = new Map<number, Map<number, Promise<void>>>()
   /** Shards with interest that is not saved yet. */
@@ -133,11 +143,17 @@ export class Outbox implements Publisher {
   /** Changes of sessions that are not in effect yet. */
   readonly #changes = new Set<Promise<void>>()
   readonly #sweeper: Timer
+  #sweeping = false
 
   constructor(options: OutboxOptions) {
     this.#options = options
     this.#sweeper = options.clock.every(options.timing.sweepEveryMs, () => {
-      this.#sweep().catch((error: unknown) => options.log.warn({ err: error }, "outbox sweep failed"))
+      // One that waits for PostgreSQL takes what the next one would have taken.
+      if (this.#sweeping) return
+      this.#sweeping = true
+      this.#sweep()
+        .catch((error: unknown) => options.log.warn({ err: error }, "outbox sweep failed"))
+        .finally(() => (this.#sweeping = false))
     })
   }
 
@@ -613,21 +629,30 @@ export class Outbox implements Publisher {
     if (this.#isInDoubt) return
     const before = clock.monotonic() - timing.keepMs
     const wellBefore = view.wellForMs - timing.keepMs
-    const old: Row[] = []
-    const kept: { row: Row; at: number; wellAt: number }[] = []
+    const old: Confirmed[] = []
+    const kept: Confirmed[] = []
     for (const entry of this.#confirmed) {
       if (this.#options.shards.get(entry.row.shard.number) !== entry.row.shard) continue
-      if (entry.at > before || entry.wellAt > wellBefore || entry.row.number >= entry.row.shard.committedRow)
-        kept.push(entry)
-      else old.push(entry.row)
+      const isOld = entry.at <= before && entry.wellAt <= wellBefore && entry.row.number < entry.row.shard.committedRow
+      if (isOld && old.length < maxSwept) old.push(entry)
+      else kept.push(entry)
     }
-    this.#confirmed.splice(0, this.#confirmed.length, ...kept)
+    this.#confirmed = kept
     if (old.length === 0) return
-    await store.sweep(old.map(({ shard, number }) => ({ shard: shard.number, number })))
+    try {
+      await store.sweep(
+        old.map(({ row }) => ({ shard: row.shard.number, number: row.number, messages: messagesIn(row.items) })),
+      )
+    } catch (error) {
+      // They may be gone: what is deleted already is deleted again.
+      this.#confirmed = [...old, ...this.#confirmed]
+      throw error
+    }
     const newest = new Map<Shard, number>()
-    for (const { shard, number } of old) newest.set(shard, Math.max(newest.get(shard) ?? 0, number))
+    for (const { row } of old) newest.set(row.shard, Math.max(newest.get(row.shard) ?? 0, row.number))
     for (const [shard, number] of newest) shard.forgetSent(number)
     metrics.outbox.deleted.inc(old.length)
+    if (old.length === maxSwept) await this.#sweep()
   }
 
   /** What must happen is tried until it does, or until this worker ends and the next owner does it. */

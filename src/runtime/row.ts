@@ -110,6 +110,22 @@ export function readRowBody(body: string): { items: RowItem[]; answers: RowAnswe
   }
 }
 
+/**
+ * The messages that items of a row are about, by channel. A conversation outside servers has no
+ * events of its own: its home tells the homes of its participants. The rows with which those relay
+ * to their users are left out.
+ */
+export function messagesIn(items: readonly RowItem[]): { channel_id: Snowflake; message_id: Snowflake }[] {
+  const found: { channel_id: Snowflake; message_id: Snowflake }[] = []
+  for (const item of items) {
+    const about = item[0] === "e" && item[2].kind !== "user" ? item[6] : item[0] === "t" ? item[5] : undefined
+    if (!about) continue
+    const channel_id = about[0]
+    for (let i = 1; i < about.length; i++) found.push({ channel_id, message_id: about[i]! })
+  }
+  return found
+}
+
 /** Header and data of an item as they stand in a delivery log; nothing for items that go elsewhere. */
 export function logFields(
   row: Pick<Row, "shard" | "number" | "traces">,

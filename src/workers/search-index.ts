@@ -1,6 +1,6 @@
 import { foldedText, mayHaveStem, vectorText, wordsOf, type SearchSource } from "../domain/messages/search-text.ts"
 import type { Log } from "../observability/log.ts"
-import type { RowItem } from "../runtime/row.ts"
+import { messagesIn, type RowItem } from "../runtime/row.ts"
 import { backoffMs } from "../std/backoff.ts"
 import type { Clock, Timer } from "../std/clock.ts"
 import { isDataError } from "../storage/core/database.ts"
@@ -266,20 +266,6 @@ export class SearchIndex {
 const distinct = (keys: readonly MessagePlace[]): MessagePlace[] => [
   ...new Map(keys.map(key => [keyOf(key), { channel_id: key.channel_id, message_id: key.message_id }])).values(),
 ]
-
-/**
- * The messages that a row of the outbox changes. A conversation outside servers has no events of
- * its own: its home tells the homes of its participants. The rows with which those relay to their
- * users are left out.
- */
-function messagesIn(items: readonly RowItem[]): MessagePlace[] {
-  return items.flatMap(item => {
-    const about = item[0] === "e" && item[2].kind !== "user" ? item[6] : item[0] === "t" ? item[5] : undefined
-    if (!about) return []
-    const [channel_id, ...messages] = about
-    return messages.map(message_id => ({ channel_id, message_id }))
-  })
-}
 
 /** How many messages a rebuild reads at a time. */
 const slice = 500

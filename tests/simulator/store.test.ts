@@ -437,7 +437,7 @@ class Side {
       case "wasWritten":
         return placement.wasWritten(op.shard, op.number)
       case "sweep":
-        return placement.sweep(op.rows)
+        return placement.sweep(op.rows.map(row => ({ ...row, messages: [] })))
       case "age":
         return this.#age()
       case "forgetDead":

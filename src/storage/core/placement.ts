@@ -1,3 +1,4 @@
+import type { Snowflake } from "../../contract/core/fields.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { OutboxRow } from "./lanes.ts"
 import type { Sql, Statement } from "./database.ts"
@@ -23,11 +24,32 @@ export interface IncarnationRow {
   role: string
 }
 
-/**
- * What is done with rows of the outbox that are about to be deleted, as a part of a WITH query after
- * `swept (shard, number)`.
- */
-type BeforeSweep = (sql: Sql) => Statement
+/** A row of the outbox that is about to be deleted. `messages`: which it is about. */
+export interface SweptRow {
+  readonly shard: number
+  readonly number: number
+  readonly messages: readonly { readonly channel_id: Snowflake; readonly message_id: Snowflake }[]
+}
+
+/** What is done with rows that are about to be deleted, as a part of a WITH query. */
+type BeforeSweep = (sql: Sql, rows: readonly SweptRow[]) => Statement
+
+/** Numbers of one shard without a hole between them. */
+interface Span {
+  readonly shard: number
+  readonly first: number
+  last: number
+}
+
+/** The same rows as few spans: rows of a shard are confirmed nearly in their order. */
+function spansOf(rows: readonly Pick<SweptRow, "shard" | "number">[]): Span[] {
+  const spans: Span[] = []
+  let last: Span | undefined
+  for (const { shard, number } of rows.toSorted((a, b) => a.shard - b.shard || a.number - b.number))
+    if (last?.shard === shard && number <= last.last + 1) last.last = number
+    else spans.push((last = { shard, first: number, last: number }))
+  return spans
+}
 
 /**
  * Who is a member, who owns which shard, and what each shard has still to publish: the part of the
@@ -194,13 +216,18 @@ export const placementStorage = (sql: Sql, beforeSweep: BeforeSweep) => ({
     return (row?.last ?? 0) >= number
   },
 
-  /** Forgets published rows by their exact keys. */
-  async sweep(rows: readonly { shard: number; number: number }[]): Promise<void> {
+  /**
+   * Forgets published rows by their exact keys. A repeat finds less of them, or nothing: what it then
+   * says once more of their messages is harmless.
+   */
+  async sweep(rows: readonly SweptRow[]): Promise<void> {
+    const spans = spansOf(rows)
     await sql`
       WITH swept AS MATERIALIZED (
-        SELECT * FROM unnest(${rows.map(row => row.shard)}::smallint[], ${rows.map(row => row.number)}::bigint[]) AS t (shard, number)),
-      kept AS (${beforeSweep(sql)})
-      DELETE FROM outbox USING swept WHERE outbox.shard = swept.shard AND outbox.number = swept.number`
+        SELECT * FROM unnest(${spans.map(span => span.shard)}::smallint[], ${spans.map(span => span.first)}::bigint[], ${spans.map(span => span.last)}::bigint[])
+          AS t (shard, first, last)),
+      kept AS (${beforeSweep(sql, rows)})
+      DELETE FROM outbox USING swept WHERE outbox.shard = swept.shard AND outbox.number BETWEEN swept.first AND swept.last`
   },
 
   /**

@@ -1,6 +1,7 @@
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { SearchSource } from "../../domain/messages/search-text.ts"
 import { isDataError, type Sql, type Statement, type Statements } from "../core/database.ts"
+import type { SweptRow } from "../core/placement.ts"
 import { column } from "../core/write.ts"
 import { pairs, stemReads, type MessagePlace } from "./search.ts"
 
@@ -29,21 +30,25 @@ const claimed = { shards: 64, rows: 500 }
 const shardOf = (sql: Statements, channel: Statement): Statement => sql`((${channel} >> 12) & 1023)::smallint`
 
 /**
- * Of rows of the outbox that are about to be deleted, `swept (shard, number)`, those that the index
- * has not read: their messages go into its list. As a part of a WITH query.
+ * Of rows of the outbox that are about to be deleted, those that the index has not read: their
+ * messages go into its list. Who deletes them says which these are: to read it once more in the rows
+ * takes as long as writing them. As a part of a WITH query.
  */
-export const listUnread = (sql: Statements): Statement => sql`
-  INSERT INTO message_search_backlog (channel_id, message_id)
-  SELECT DISTINCT (about ->> 0)::bigint, message::bigint
-  FROM swept JOIN message_search_positions p ON p.shard = swept.shard AND p.number < swept.number
-    JOIN outbox o ON o.shard = swept.shard AND o.number = swept.number,
-    LATERAL json_array_elements(o.body::json -> 'items') AS item,
-    -- As messagesIn in src/workers/search-index.ts has it.
-    LATERAL (SELECT CASE item ->> 0
-      WHEN 'e' THEN CASE WHEN item #>> '{2,kind}' <> 'user' THEN item -> 6 END
-      WHEN 't' THEN CASE WHEN json_typeof(item -> 5) = 'array' THEN item -> 5 END END AS about) AS named,
-    LATERAL json_array_elements_text(about) WITH ORDINALITY AS messages (message, place)
-  WHERE place > 1`
+export function listUnread(sql: Statements, rows: readonly SweptRow[]): Statement {
+  const [shards, numbers, channels, messages]: [number[], number[], Snowflake[], Snowflake[]] = [[], [], [], []]
+  for (const row of rows)
+    for (const { channel_id, message_id } of row.messages) {
+      shards.push(row.shard)
+      numbers.push(row.number)
+      channels.push(channel_id)
+      messages.push(message_id)
+    }
+  return sql`
+    INSERT INTO message_search_backlog (channel_id, message_id)
+    SELECT DISTINCT a.channel_id, a.message_id
+    FROM unnest(${shards}::smallint[], ${numbers}::bigint[], ${channels}::bigint[], ${messages}::bigint[]) AS a (shard, number, channel_id, message_id)
+      JOIN message_search_positions p ON p.shard = a.shard AND p.number < a.number`
+}
 
 /**
  * What keeps the index, one transaction at a time. Messages of a shard are read and written by those
