@@ -2,6 +2,6 @@
 import { Lane } from "../../src/storage/core/lanes.ts"
 import { replace } from "./replace.ts"
 
-replace(Lane, "fence", "the fence", sql => sql`SELECT 1`)
+replace(Lane, "fence", "the fence", () => ({ text: () => "SELECT 1", parameters: [] }))
 
 await import("../../src/main.ts")

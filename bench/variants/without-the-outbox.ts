@@ -6,7 +6,7 @@ import { LineageWatch } from "../../src/runtime/lineage-watch.ts"
 import { Lane } from "../../src/storage/core/lanes.ts"
 import { replace } from "./replace.ts"
 
-replace(Lane, "keep", "the outbox", sql => sql`SELECT 1`)
+replace(Lane, "keep", "the outbox", () => ({ text: () => "SELECT 1", parameters: [] }))
 replace(LineageWatch, "start", "the look for rows that are lost", () => {})
 replace(LineageWatch, "confirm", "the look for rows that are lost", async () => {})
 

@@ -46,10 +46,10 @@ const channel = "900"
 const message = (options: { nonce?: string; content?: string } = {}) => ({
   channel_id: channel,
   id: String(1_000_000_000_000_000 + ++ids),
-  server_id: null,
+  server_id: null as string | null,
   author_id: "7",
   content: options.content ?? `text ${ids}`,
-  reply_to_id: null,
+  reply_to_id: null as string | null,
   nonce: options.nonce ?? null,
 })
 type Message = ReturnType<typeof message>
@@ -104,6 +104,24 @@ test.each(["statement", "transaction"] as const)(
       kind === "transaction" ? ["edited", "é 🐦", messages[2]!.content] : messages.map(one => one.content),
     )
     expect(await isWritten(batch)).toBe(true)
+  },
+)
+
+test.each(["statement", "transaction"] as const)(
+  "messages of a batch (%s) come back as they were sent, whatever is in their texts",
+  async kind => {
+    const { lane } = await openLane()
+    const odd = ['"quoted" \\ {a,b}', "line\n\u001Eend\\", "NULL", "null", "{}", "", ",", "é 🐦"]
+    const sent = odd.map((text, i) => ({
+      ...message({ content: text, nonce: `${kind} ${text}` }),
+      server_id: i % 2 === 0 ? null : "8",
+      reply_to_id: i % 3 === 0 ? null : "9",
+    }))
+    await lane.commit(batchOf([message(), ...sent], kind))
+    const found = await database.sql`
+      SELECT channel_id::text, id, server_id::text, author_id::text, content, reply_to_id::text, nonce FROM messages
+      WHERE id = ANY(${sent.map(({ id }) => id)}::bigint[]) ORDER BY id`
+    expect(found.map(row => ({ ...row }))).toEqual(sent)
   },
 )
 

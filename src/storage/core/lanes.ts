@@ -13,7 +13,7 @@ import {
   type Statement,
   type Statements,
 } from "./database.ts"
-import { groupWrites, type Write } from "./write.ts"
+import { groupWrites, numbers, type StatementPart, type Write } from "./write.ts"
 
 export const personalData: PersonalData = {
   others: {
@@ -102,12 +102,12 @@ export class Lane {
     const groups = groupWrites(batch.turns)
     const [first] = groups
     if (groups.length === 1 && first!.kind.fenced)
-      return this.#commitInOneStatement(first!.kind.fenced(this.#sql, first!.rows), batch.outbox)
+      return this.#commitInOneStatement(first!.kind.fenced(first!.rows), batch.outbox)
     await this.#sql.begin(async sql => {
       // Sent together: the fence's answer is looked at before COMMIT.
-      const fence = this.fence(sql)
+      const fence = asked(sql, this.fence())
       const statements = groups.map(({ kind, rows }) => kind.statement(sql, rows))
-      const outbox = this.keep(sql, batch.outbox)
+      const outbox = asked(sql, this.keep(batch.outbox))
       const [standing, ...written] = await Promise.allSettled([fence, ...statements, outbox])
       if ([standing, ...written].some(isConnectionLost)) await closing
       // The fence counts first: with another owner at work the other statements may fail for any
@@ -121,19 +121,27 @@ export class Lane {
   /**
    * A batch of one kind of rows is one statement, without BEGIN, where the kind has one for that.
    */
-  async #commitInOneStatement(fenced: Statement, outbox: readonly OutboxRow[]): Promise<void> {
-    const sql = this.#sql
-    const [fence] = await sql<{ standing: number }[]>`
-      WITH lane AS MATERIALIZED (${this.fence(sql)}),
-           sent AS (${fenced}),
-           kept AS (${this.keep(sql, outbox, sql`lane,`)})
+  async #commitInOneStatement(sent: StatementPart, outbox: readonly OutboxRow[]): Promise<void> {
+    const fence = this.fence()
+    const kept = this.keep(outbox, "lane,")
+    const before = fence.parameters.length
+    const text = `
+      WITH lane AS MATERIALIZED (${fence.text(0)}),
+           sent AS (${sent.text(before)}),
+           kept AS (${kept.text(before + sent.parameters.length)})
       SELECT count(*)::int AS standing FROM lane`
-    if (fence!.standing === 0) throw new Fenced()
+    const parameters = [...fence.parameters, ...sent.parameters, ...kept.parameters]
+    const [row] = await asked(this.#sql, { text: () => text, parameters })
+    if (row!["standing"] === 0) throw new Fenced()
   }
 
   /** LANE2: a row as long as the generation is this one, locked until the batch is written. */
-  fence(sql: Statements): Statement {
-    return sql`SELECT 1 FROM lanes WHERE incarnation = ${this.#incarnation} AND lane = ${this.#lane} AND generation = ${this.#generation} FOR SHARE`
+  fence(): StatementPart {
+    return {
+      text: before => `
+        SELECT 1 FROM lanes WHERE incarnation = $${before + 1} AND lane = $${before + 2} AND generation = $${before + 3} FOR SHARE`,
+      parameters: [this.#incarnation, this.#lane, this.#generation],
+    }
   }
 
   /**
@@ -141,12 +149,19 @@ export class Lane {
    * The bodies are one text: as elements of an array each of their quotes would be escaped here and
    * read back there, which costs more than all else that is done with them.
    */
-  keep(sql: Statements, rows: readonly OutboxRow[], fence: Statement = sql``): Statement {
-    return sql`
-      INSERT INTO outbox (shard, number, last_id, body)
-      SELECT t.* FROM ${fence} unnest(
-        ${rows.map(row => row.shard)}::smallint[], ${rows.map(row => row.number)}::bigint[],
-        ${rows.map(row => row.last_id)}::bigint[], string_to_array(${rows.map(row => row.body).join(recordSeparator)}, ${recordSeparator})) AS t`
+  keep(rows: readonly OutboxRow[], fence: "lane," | "" = ""): StatementPart {
+    return {
+      text: before => `
+        INSERT INTO outbox (shard, number, last_id, body)
+        SELECT t.* FROM ${fence} unnest(
+          $${before + 1}::smallint[], $${before + 2}::bigint[], $${before + 3}::bigint[], string_to_array($${before + 4}, '${recordSeparator}')) AS t`,
+      parameters: [
+        numbers(rows, ({ shard }) => shard),
+        numbers(rows, ({ number }) => number),
+        numbers(rows, ({ last_id }) => last_id),
+        rows.map(({ body }) => body).join(recordSeparator),
+      ],
+    }
   }
 
   /**
@@ -177,6 +192,9 @@ export class Lane {
     await this.#sql.end({ timeout: 1 })
   }
 }
+
+const asked = (sql: Statements, { text, parameters }: StatementPart): Statement =>
+  sql.unsafe(text(0), [...parameters], { prepare: true })
 
 const isConnectionLost = (outcome: PromiseSettledResult<unknown>): boolean =>
   outcome.status === "rejected" && isSessionOver(outcome.reason)

@@ -21,8 +21,35 @@ export interface WriteKind<Row = unknown> {
    * nothing where the query before it, `lane`, has no row. A batch of nothing else is then one
    * statement.
    */
-  readonly fenced?: (sql: Statements, rows: readonly Row[]) => Statement
+  readonly fenced?: (rows: readonly Row[]) => StatementPart
 }
+
+/**
+ * A part of a statement of which the text is always the same: put together from nested templates,
+ * postgres.js would make and escape all of it anew each time. Lists go as PostgreSQL writes arrays,
+ * see `numbers` and `texts`.
+ */
+export interface StatementPart {
+  /** @param before how many parameters the statement has before those of this part */
+  readonly text: (before: number) => string
+  readonly parameters: readonly (string | number)[]
+}
+
+/** An array of numbers, ids among them, as PostgreSQL reads it: none of them has to be quoted. */
+export const numbers = <Row>(rows: readonly Row[], of: (row: Row) => string | number | null): string =>
+  `{${rows.map(row => of(row) ?? "NULL").join(",")}}`
+
+/** The same of texts. */
+export const texts = <Row>(rows: readonly Row[], of: (row: Row) => string | null): string =>
+  `{${rows
+    .map(row => {
+      const text = of(row)
+      if (text === null) return "NULL"
+      return `"${hasSigns.test(text) ? text.replace(signs, "\\$&") : text}"`
+    })
+    .join(",")}}`
+const hasSigns = /["\\]/
+const signs = /["\\]/g
 
 export function defineWrite<Row>(
   name: string,

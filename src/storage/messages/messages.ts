@@ -5,11 +5,11 @@ import type { MessageState } from "../../domain/messages/messages.ts"
 import type { Actor } from "../../domain/accounts/accounts.ts"
 import { highestId } from "../../domain/core/snowflake.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
-import type { Sql, Statement, Statements } from "../core/database.ts"
+import type { Sql } from "../core/database.ts"
 import { bytesOfRow, messagesWithin, within, type MessagesWithin } from "./message-rows.ts"
 import { personalData as pinsPersonalData, pinReads } from "./pins.ts"
 import { endUploadUses } from "./uploads.ts"
-import { column, defineWrite, lastOf } from "../core/write.ts"
+import { column, defineWrite, lastOf, numbers, texts, type StatementPart } from "../core/write.ts"
 
 export const personalData: PersonalData = {
   personal: {
@@ -62,11 +62,23 @@ export interface MessageRow {
   nonce: string | null
 }
 
-/** The arrays of a batch of new messages, in the order of `messageColumns`. */
-export const messageColumns = "channel_id, id, server_id, author_id, content, reply_to_id, nonce"
-export const messageArrays = (sql: Statements, rows: readonly MessageRow[]): Statement => sql`
-  unnest(${column(rows, "channel_id")}::bigint[], ${column(rows, "id")}::bigint[], ${column(rows, "server_id")}::bigint[],
-    ${column(rows, "author_id")}::bigint[], ${column(rows, "content")}::text[], ${column(rows, "reply_to_id")}::bigint[], ${column(rows, "nonce")}::text[])`
+const messageColumns = "channel_id, id, server_id, author_id, content, reply_to_id, nonce"
+/** A batch of new messages as rows of these columns. */
+const newMessages = (rows: readonly MessageRow[]): StatementPart => ({
+  text: before => `
+    unnest($${before + 1}::bigint[], $${before + 2}::bigint[], $${before + 3}::bigint[], $${before + 4}::bigint[], $${before + 5}::text[],
+      $${before + 6}::bigint[], $${before + 7}::text[])`,
+  parameters: [
+    numbers(rows, row => row.channel_id),
+    numbers(rows, row => row.id),
+    numbers(rows, row => row.server_id),
+    numbers(rows, row => row.author_id),
+    texts(rows, row => row.content),
+    numbers(rows, row => row.reply_to_id),
+    texts(rows, row => row.nonce),
+  ],
+})
+const insertInto = `INSERT INTO messages (${messageColumns})`
 
 /**
  * A nonce that is no longer in memory: the command runs again and looks it up. Each partition has
@@ -78,11 +90,15 @@ const nonceRepeated = Object.fromEntries(
 
 export const insertMessage = defineWrite<MessageRow>(
   "insertMessage",
-  (sql, rows) => sql`
-    INSERT INTO messages (channel_id, id, server_id, author_id, content, reply_to_id, nonce) SELECT * FROM ${messageArrays(sql, rows)}`,
+  (sql, rows) => {
+    const { text, parameters } = newMessages(rows)
+    return sql.unsafe(`${insertInto} SELECT * FROM ${text(0)}`, [...parameters], { prepare: true })
+  },
   nonceRepeated,
-  (sql, rows) => sql`
-    INSERT INTO messages (${sql.unsafe(messageColumns)}) SELECT t.* FROM lane, ${messageArrays(sql, rows)} AS t`,
+  rows => {
+    const { text, parameters } = newMessages(rows)
+    return { text: before => `${insertInto} SELECT t.* FROM lane, ${text(before)} AS t`, parameters }
+  },
 )
 
 /**
