@@ -652,11 +652,7 @@ test("ten views in two themes, three widths and both directions: nothing is wide
       for (const view of views) {
         await page.evaluate(`location.hash = ${JSON.stringify(view)}`)
         await page.waitForTimeout(80)
-        await page
-          .locator("main .loading")
-          .first()
-          .waitFor({ state: "detached" })
-          .catch(() => {})
+        await page.locator("main .loading").first().waitFor({ state: "detached" })
         // What is narrower than this is read from right to left once.
         await page.evaluate(`document.documentElement.dir = "${isTurned ? "rtl" : "ltr"}"`)
         if (width === 320 && view === views[1])

@@ -344,6 +344,8 @@ function useScroll({ scroller, timeline, messages, channel, firstUnread }: Scrol
     observer.observe(current)
     if (current.firstElementChild) observer.observe(current.firstElementChild)
     current.addEventListener("scroll", note, { passive: true })
+    // The browser may have told of the first scroll before: messages that are hardly longer than the window stay near both ends.
+    note()
     return () => {
       observer.disconnect()
       current.removeEventListener("scroll", note)
