@@ -5,6 +5,7 @@ import { PresenceLookup } from "../actors/social/presence-lookup.ts"
 import { createAdmission } from "../cluster/admission.ts"
 import { FigureBoard } from "../cluster/figures.ts"
 import { connector } from "../cluster/redis.ts"
+import { givenEmoji } from "../domain/messages/reactions.ts"
 import { figureSamples, figureSeconds } from "../domain/operators/figures.ts"
 import { unixSocketsIn } from "../cluster/unix-sockets.ts"
 import { backendsOf } from "../domain/communities/automod-settings.ts"
@@ -60,6 +61,8 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const watching = watchSearchIndex(options, connections)
   const noting = noteFigures(options, parts)
   gateway.begin(cluster.streams.position)
+  // The first emoji is looked up slowly, for which no client is to wait.
+  givenEmoji("👍")
   const listener = await listen(app, options.listen)
   const readiness = rest.watchReadiness()
 

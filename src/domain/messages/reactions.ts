@@ -27,8 +27,11 @@ const custom = /^(?:<a?:[A-Za-z0-9_]{2,32}:([1-9]\d{0,18})>|([1-9]\d{0,18}))$/
 const visible = (characters: string) => `[[${characters}]--\\p{Default_Ignorable_Code_Point}]`
 const word = `${visible("\\p{L}\\p{N}_+\\-")}${visible("\\p{L}\\p{N}\\p{Mn}\\p{Mc}_+\\-")}*`
 const name = new RegExp(`^(?::${word}:|${word})$`, "v")
+/** Made when it is needed: its table takes 20 ms, and few processes ever see an emoji. */
+let recommended: RegExp | undefined
 /** A skin tone alone shows nothing. */
-const recommended = new RegExp("^(?!\\p{Emoji_Modifier})\\p{RGI_Emoji}$", "v")
+const isRecommended = (text: string): boolean =>
+  (recommended ??= new RegExp("^(?!\\p{Emoji_Modifier})\\p{RGI_Emoji}$", "v")).test(text)
 /** Where a selector belongs: after what is drawn as text without one. */
 const textual = /(?=\p{Emoji})\P{Emoji_Presentation}(?!\p{Emoji_Modifier})/gu
 /** One that asks for the text itself belongs there, too. */
@@ -52,7 +55,7 @@ export function givenEmoji(text: string): GivenEmoji | undefined {
 
 /** Many write an emoji without its selectors, or with one too many. */
 const isPicture = (text: string): boolean =>
-  !idle.test(text) && recommended.test(text.replace(asText, "").replaceAll("\ufe0f", "").replace(textual, "$&\ufe0f"))
+  !idle.test(text) && isRecommended(text.replace(asText, "").replaceAll("\ufe0f", "").replace(textual, "$&\ufe0f"))
 
 /** What an emoji is among those of a message, however it was written. */
 export const emojiKey = ({ id, text }: GivenEmoji): string => id ?? text

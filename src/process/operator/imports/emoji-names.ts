@@ -19,8 +19,10 @@ const named: Readonly<Record<string, string>> = {
   heavy_multiplication_x: "✖️", hourglass: "⌛", alarm_clock: "⏰", hammer: "🔨", wrench: "🔧", package: "📦", computer: "💻",
 } // prettier-ignore
 
-/** The compiler does not know the flag. */
-const oneToned = new RegExp("^\\p{RGI_Emoji_Modifier_Sequence}$", "v")
+/** Made when it is needed, as its table takes long. The compiler does not know the flag. */
+let oneToned: RegExp | undefined
+const isOneToned = (text: string): boolean =>
+  (oneToned ??= new RegExp("^\\p{RGI_Emoji_Modifier_Sequence}$", "v")).test(text)
 const tones = ["🏻", "🏼", "🏽", "🏾", "🏿"]
 
 /** The emoji of a name, with the tone of skin that may stand behind it; undefined: it is not among these. */
@@ -29,5 +31,5 @@ export function emojiNamed(name: string): string | undefined {
   const found = plain !== undefined && Object.hasOwn(named, plain) ? named[plain] : undefined
   if (found === undefined || tone === undefined) return found
   const toned = found.replace("\ufe0f", "") + tones[Number(tone) - 2]!
-  return oneToned.test(toned) ? toned : found
+  return isOneToned(toned) ? toned : found
 }
