@@ -86,7 +86,8 @@ test("a request whose worker died is taken by another; one of which workers die 
   await sql`UPDATE operator_requests SET taken_by = 'dead', taken_until = now() - interval '1 second', attempts = 1 WHERE id = ${taken!}`
   await sql`UPDATE operator_requests SET taken_by = 'dead', taken_until = now() - interval '1 second', attempts = 5 WHERE id = ${poisonous!}`
   await sql`UPDATE operator_requests SET taken_by = 'alive', taken_until = now() + interval '1 hour' WHERE id = ${foreign!}`
-  await cluster.boot(1, { topology: attentive })
+  // It takes the first before it has a shard to ask, and comes back to it.
+  await cluster.boot(1, { topology: { ...attentive, bus: { askTimeoutMs: 2_000 } } })
   expect(await operator.outcome(taken!)).toEqual({ ended: 1 })
   expect(await operator.outcome(poisonous!)).toEqual({ refusal: "internal" })
   expect(await operator.requests.answerTo(foreign!)).toBeUndefined()
