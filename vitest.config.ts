@@ -1,4 +1,6 @@
 import { defineConfig } from "vitest/config"
+// @ts-expect-error: plain JavaScript
+import { openScratch } from "./scripts/scratch.mjs"
 import { isLostInSetup } from "./src/storage/core/database.ts"
 import { EvenLoad } from "./tests/kit/sequencer.ts"
 
@@ -9,6 +11,13 @@ const alone = [
 ]
 /** Thousands of clients, whose waits are judged: beside other files they would wait for the cores. */
 const storms = ["tests/gateway/resume-storm.test.ts", "tests/security/slow-http-readers.test.ts"]
+
+// Once: every project reads this file.
+const scratch = openScratch() as { path: string; remove: () => void } | undefined
+if (scratch) {
+  process.env["TMPDIR"] = scratch.path
+  process.on("exit", scratch.remove)
+}
 
 export default defineConfig({
   test: {

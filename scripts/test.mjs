@@ -7,7 +7,6 @@ import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
-import { openScratch } from "./scratch.mjs"
 import { checkersFolder, findNode24, installPrograms } from "./companions.mjs"
 import { Unprepared, buildObjectStore, prepare, root } from "./prepare.mjs"
 import { brokenOf, count, isWorthASecondLook, merged, reasonsOf } from "./test-results.mjs"
@@ -28,7 +27,6 @@ if (asked.length === 0) {
 const folder = mkdtempSync(join(tmpdir(), "starling-results-"))
 const vitest = join(root, "node_modules", "vitest", "vitest.mjs")
 const startedAt = performance.now()
-const scratch = openScratch()
 
 let running
 let isStopped = false
@@ -46,7 +44,6 @@ const minutes = (performance.now() - startedAt) / 60_000
 const isWanted = asked.length === 0 && !isStopped && isWorthASecondLook(first, minutes)
 const again = isWanted ? await lookAgain(brokenOf(first)) : undefined
 rmSync(folder, { recursive: true })
-scratch?.remove()
 
 const final = again ? merged(first, again) : first
 const { passed, failed, skipped } = count(final)
@@ -69,7 +66,6 @@ async function runTests(name, args) {
     env: {
       UV_THREADPOOL_SIZE: "8",
       ...process.env,
-      ...(scratch && { TMPDIR: scratch.path }),
       STARLING_TESTS_UNCAUGHT: uncaught,
     },
   })
