@@ -8,6 +8,7 @@
 FROM node:24-trixie-slim AS build
 WORKDIR /starling
 COPY package.json package-lock.json .npmrc ./
+COPY client/package.json client/
 RUN npm ci --include=dev --no-audit --no-fund
 COPY . .
 # What the sources are, which come without git: --build-arg COMMIT=$(git rev-parse --short=12 HEAD).

@@ -61,8 +61,9 @@ function modulesAreCurrent(withTools) {
   if (!installed) return false
   const wanted = readJson(at("package-lock.json"))
   if (!wanted) return false
-  return Object.entries(wanted.packages).every(([path, { version, optional, peer, dev }]) => {
-    if (path === "" || (dev && !withTools)) return true
+  return Object.entries(wanted.packages).every(([path, { version, optional, peer, dev, link }]) => {
+    // A workspace is here already, and nothing here asks for it by its name.
+    if (link || !path.includes("node_modules/") || (dev && !withTools)) return true
     const found = installed.packages[path]
     return found ? found.version === version : Boolean(optional || peer)
   })
@@ -193,7 +194,9 @@ async function build() {
 function fingerprint() {
   const hash = createHash("sha256")
   const scripts = ["bundle", "bundle-pages", "licenses"].map(name => `scripts/${name}.mjs`)
-  const sources = [...filesBelow("src"), ...filesBelow("web"), ...filesBelow("client")]
+  // Of the client without what is made of it, and is gone again, while it is packed.
+  const client = filesBelow("client").filter(path => !/^client.(?:dist\b|LICENSE$)/.test(path))
+  const sources = [...filesBelow("src"), ...filesBelow("web"), ...client]
   const files = ["package-lock.json", "tsconfig.json", "cluster.config.ts", ...scripts, ...sources]
   for (const file of files) {
     if (!existsSync(at(file))) continue

@@ -9,10 +9,12 @@ import { join } from "node:path"
 import { root } from "./prepare.mjs"
 
 const read = name => JSON.parse(readFileSync(join(root, name), "utf8"))
-const { devDependencies: _, ...manifest } = read("package.json")
+const { devDependencies: _, workspaces, ...manifest } = read("package.json")
 const lock = read("package-lock.json")
 delete lock.packages[""].devDependencies
-for (const [path, { dev }] of Object.entries(lock.packages)) if (dev) delete lock.packages[path]
+delete lock.packages[""].workspaces
+for (const [path, { dev, link }] of Object.entries(lock.packages))
+  if (dev || link || workspaces.includes(path)) delete lock.packages[path]
 
 const folder = mkdtempSync(join(tmpdir(), "starling-sbom-"))
 try {

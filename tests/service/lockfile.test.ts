@@ -12,6 +12,10 @@ interface Entry {
   readonly name?: string
   readonly version?: string
   readonly dev?: boolean
+  /** Needed by tools, and by others only where it is there. */
+  readonly devOptional?: boolean
+  /** To a workspace. */
+  readonly link?: boolean
   readonly integrity?: string
   readonly dependencies?: Record<string, string>
   readonly optionalDependencies?: Record<string, string>
@@ -22,6 +26,8 @@ interface Entry {
 const { packages } = JSON.parse(readFileSync(new URL("../../package-lock.json", import.meta.url), "utf8")) as {
   packages: Record<string, Entry>
 }
+/** What a registry has: neither this package nor its workspace. */
+const modules = Object.entries(packages).filter(([path, { link }]) => path.includes("node_modules/") && !link)
 
 /** The entry that a module at `from` gets: the nearest folder above it has it. */
 function found(from: string, name: string): string | undefined {
@@ -43,12 +49,12 @@ test("the lockfile has an entry for every module that another asks for, optional
 })
 
 test("every module has its hash, of whatever platform it is", () => {
-  const unsigned = Object.entries(packages).filter(([path, { integrity }]) => path !== "" && !integrity)
+  const unsigned = modules.filter(([, { integrity }]) => !integrity)
   expect(unsigned.map(([path]) => path)).toEqual([])
 })
 
 test("npm ci of this machine finds nothing missing in the lockfile", async ({ onTestFinished }) => {
-  const folder = await scratch(onTestFinished, "package.json", "package-lock.json")
+  const folder = await scratch(onTestFinished, "package.json", "package-lock.json", "client/package.json")
   const { stdout } = await promisify(execFile)("npm", ["ci", "--dry-run", "--ignore-scripts", "--offline"], {
     cwd: folder,
     // Also where the tests were started by an npm that says nothing.
@@ -65,7 +71,7 @@ test("the bill of materials lists what is needed to run, of every platform, and 
     components: { purl: string; hashes?: unknown[]; licenses?: unknown[] }[]
   }
   expect(bomFormat).toBe("CycloneDX")
-  const needed = Object.entries(packages).filter(([path, { dev }]) => path !== "" && !dev)
+  const needed = modules.filter(([, { dev, devOptional }]) => !dev && !devOptional)
   const nameOf = (path: string) => packages[path]!.name ?? path.slice(path.lastIndexOf("node_modules/") + 13)
   const wanted = needed.map(([path, { version }]) => `pkg:npm/${nameOf(path).replace("@", "%40")}@${version}`)
   expect(components.map(({ purl }) => purl).toSorted()).toEqual([...new Set(wanted)].toSorted())
