@@ -3579,8 +3579,55 @@ export const intents = {
   MESSAGE_CONTENT: 32768,
 } as const
 
+/** What a session has whose `intents` are left out. */
 export const defaultIntents = 32509
 export const allIntents = 65535
+
+/** The intents that let each event through, added up: one of them will do. 0: it always comes. */
+export const eventIntents: { readonly [N in keyof Events]: number } = {
+  READY: 0,
+  RESUMED: 0,
+  SESSION_POSITION: 0,
+  GUILD_CREATE: 1,
+  GUILD_UPDATE: 1,
+  GUILD_DELETE: 1,
+  GUILD_MEMBER_ADD: 2,
+  GUILD_MEMBER_REMOVE: 2,
+  GUILD_MEMBER_UPDATE: 2,
+  GUILD_MEMBERS_CHUNK: 2,
+  GUILD_BAN_ADD: 4,
+  GUILD_BAN_REMOVE: 4,
+  INVITE_CREATE: 64,
+  INVITE_DELETE: 64,
+  GUILD_ROLE_CREATE: 1,
+  GUILD_ROLE_UPDATE: 1,
+  GUILD_ROLE_DELETE: 1,
+  GUILD_EMOJIS_UPDATE: 8,
+  GUILD_STICKERS_UPDATE: 8,
+  CHANNEL_CREATE: 0,
+  CHANNEL_UPDATE: 0,
+  CHANNEL_DELETE: 0,
+  TYPING_START: 18432,
+  TYPING_STOP: 0,
+  PRESENCE_UPDATE: 256,
+  MESSAGE_CREATE: 4608,
+  MESSAGE_UPDATE: 4608,
+  MESSAGE_DELETE: 4608,
+  MESSAGE_DELETE_BULK: 4608,
+  MESSAGE_ACK: 0,
+  MESSAGE_REACTION_ADD: 9216,
+  MESSAGE_REACTION_REMOVE: 9216,
+  RELATIONSHIP_ADD: 0,
+  RELATIONSHIP_REMOVE: 0,
+  USER_UPDATE: 0,
+  NOTIFICATION_CREATE: 0,
+  NOTIFICATION_UPDATE: 0,
+  NOTIFICATION_SETTINGS_UPDATE: 0,
+  SECURITY_LOGOUT: 0,
+  VOICE_STATE_UPDATE: 128,
+  VOICE_SERVER_UPDATE: 0,
+  WEBHOOKS_UPDATE: 32,
+}
 
 /** How large the chunks of an upload are; the last is what is left. */
 export const uploadChunkBytes = 5242880

@@ -1,7 +1,7 @@
 import { decode, encode } from "@msgpack/msgpack"
 import { App, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js"
 import type { WebSocket } from "uWebSockets.js"
-import { afterEach, expect, expectTypeOf, test } from "vitest"
+import { afterEach, expect, expectTypeOf, test, vi } from "vitest"
 import type { Message } from "../src/contract/messages/messages.ts"
 import { GatewayClient } from "./gateway.ts"
 import { NodeWebSocket } from "../bench/load/node-websocket.ts"
@@ -144,6 +144,77 @@ test("left out intents are not sent: the server's default holds", async () => {
   const gateway = await fakeGateway()
   await gatewayClient(gateway.url).connect()
   expect(gateway.frames[0]!.d).not.toHaveProperty("intents")
+})
+
+test("a handler for what cannot come is refused: no such event, or not its intent", async () => {
+  const gateway = await fakeGateway()
+  const client = gatewayClient(gateway.url, { intents: 1 + 512 })
+  expect(() => client.on("messageCreate" as "MESSAGE_CREATE", () => {})).toThrow("write MESSAGE_CREATE")
+  expect(() => client.on("message" as "MESSAGE_CREATE", () => {})).toThrow("there is no event message;")
+  expect(() => client.on("TYPING_START", () => {})).toThrow(
+    "add intents.GUILD_MESSAGE_TYPING or intents.DIRECT_MESSAGE_TYPING to intents",
+  )
+  // Of each of these one intent is enough, or none is needed.
+  for (const name of ["MESSAGE_CREATE", "CHANNEL_CREATE", "NOTIFICATION_CREATE"] as const) client.on(name, () => {})
+  client.addIntents(2)
+  client.on("GUILD_MEMBER_ADD", () => {})
+  await client.connect()
+  expect(gateway.frames[0]!.d).toMatchObject({ intents: 515 })
+  expect(() => client.addIntents(4)).toThrow("before you call connect()")
+  expect(() => gatewayClient(gateway.url).on("GUILD_MEMBER_ADD", () => {})).toThrow("intents.GUILD_MEMBERS")
+
+  expect(() => gatewayClient("localhost:8000")).toThrow("localhost:8000 is no address such as")
+  expect(() => gatewayClient(gateway.url, { token: undefined as never })).toThrow("token is missing")
+})
+
+test("a handler that fails keeps the event from no other one, and error hears of it", async () => {
+  const gateway = await fakeGateway()
+  const client = gatewayClient(gateway.url, { token: " t.s\n" })
+  const failures: string[] = []
+  const heard: string[] = []
+  client.on("MESSAGE_CREATE", () => {
+    throw new Error("at once")
+  })
+  client.on("MESSAGE_CREATE", async () => {
+    await Promise.resolve()
+    throw new Error("later")
+  })
+  client.on("MESSAGE_CREATE", ({ content }) => heard.push(content!))
+  client.on("error", error => failures.push(error.message))
+  await client.connect()
+  expect(gateway.frames[0]!.d).toMatchObject({ token: "t.s" })
+  for (const n of [101, 102]) gateway.last().send(message(n, `m${n}`))
+  await until(() => failures.length === 4)
+  expect(heard).toEqual(["m101", "m102"])
+  expect(failures.toSorted()).toEqual(["at once", "at once", "later", "later"])
+  expect(client).toMatchObject({ state: "live", seq: 102 })
+})
+
+test("where nobody is, it says so once, unless somebody listens", async () => {
+  const warned = vi.spyOn(console, "warn").mockImplementation(() => {})
+  closers.push(() => warned.mockRestore())
+  const nobody = "ws://127.0.0.1:1"
+  const tries = async (listen: (client: GatewayClient) => void) => {
+    let dialled = 0
+    class Counted extends NodeWebSocket {
+      constructor(url: string) {
+        super(url)
+        dialled++
+      }
+    }
+    const client = gatewayClient(nobody, { WebSocket: Counted })
+    listen(client)
+    client.connect().catch(() => {})
+    await until(() => dialled >= 3)
+    client.close()
+  }
+  await tries(() => {})
+  expect(warned.mock.calls).toEqual([
+    [expect.stringMatching(/the connection to ws:\/\/127\.0\.0\.1:1\/gateway\S* failed: connect ECONNREFUSED/)],
+  ])
+  await tries(client => client.on("error", () => {}))
+  await tries(client => client.on("close", () => {}))
+  expect(warned).toHaveBeenCalledTimes(1)
 })
 
 test("kept events wait in order until somebody takes them", async () => {
@@ -327,15 +398,29 @@ test.each([
   expect(client).toMatchObject({ state: "closed", sessionId: undefined, seq: undefined })
 })
 
-test("a token that is refused fails connect", async () => {
-  const gateway = await fakeGateway({ on: (_, peer) => (peer.end(4004, "Authentication failed"), true) })
-  await expect(gatewayClient(gateway.url).connect()).rejects.toMatchObject({ code: 4004 })
+test.each([
+  [4003, "IP Blocked", "operator has blocked"],
+  [4004, "Authentication failed", "resetBotToken"],
+  [4013, "Invalid intents", "intents is a sum"],
+  [4016, "Server entering maintenance", "getStatus()"],
+])("a session that is refused with %i %s fails connect, and says what to do", async (code, reason, advice) => {
+  const gateway = await fakeGateway({ on: (_, peer) => (peer.end(code, reason), true) })
+  const failure = await gatewayClient(gateway.url)
+    .connect()
+    .catch((error: unknown) => error)
+  expect(failure).toMatchObject({ code, reason })
+  expect((failure as Error).message).toMatch(`gateway closed: ${code} ${reason}: `)
+  expect((failure as Error).message).toContain(advice)
 })
 
 test("without autoReconnect the first failure fails connect, and says why", async () => {
   const client = gatewayClient("ws://127.0.0.1:1", { autoReconnect: false })
   const error = happens(client, "error")
-  await expect(client.connect()).rejects.toMatchObject({ code: 1006 })
+  await expect(client.connect()).rejects.toMatchObject({
+    code: 1006,
+    reason: "connect ECONNREFUSED 127.0.0.1:1",
+    message: expect.stringMatching(/ECONNREFUSED 127\.0\.0\.1:1: is the server running/) as string,
+  })
   expect(await error).toMatchObject({ code: "ECONNREFUSED" })
 })
 

@@ -1,6 +1,7 @@
-import { closes, opcodes, type Events as ContractEvents } from "./contract.ts"
+import { closes, defaultIntents, eventIntents, intents, opcodes, type Events as ContractEvents } from "./contract.ts"
 import { defaultBackoff, waitMs } from "./backoff.ts"
 import type { Backoff } from "./backoff.ts"
+import { textOf } from "./failures.ts"
 
 export type EventName = keyof ContractEvents
 
@@ -43,6 +44,7 @@ export interface LifeEvents {
   status: unknown
   voice: VoiceSignal
   close: GatewayClose
+  /** A connection that failed, or a handler. */
   error: Error
 }
 type Events = { [N in EventName]: EventData<N> } & LifeEvents
@@ -67,12 +69,13 @@ export type GatewaySocketClass = new (url: string) => GatewaySocket
 
 export interface GatewayOptions {
   /**
-   * The server's origin (`http`, `https`, `ws` or `wss`); `/gateway` is added where the path is
-   * empty.
+   * The server's origin (`http`, `https`, `ws` or `wss`); `/gateway` is added where there is no
+   * path.
    */
   url: string
+  /** Of a session or of a bot, with or without `Bot ` before it. */
   token: string
-  /** Left out: the server's default. */
+  /** Left out: `defaultIntents`. A store adds those that it needs. */
   intents?: number
   encoding?: "json" | "msgpack"
   /**
@@ -103,9 +106,30 @@ export class GatewayError extends Error {
   readonly code: number
   readonly reason: string
   constructor(code: number, reason: string) {
-    super(`gateway closed: ${code}${reason && ` ${reason}`}`)
+    super([`gateway closed: ${code}${reason && ` ${reason}`}`, adviceOn(code, reason)].filter(Boolean).join(": "))
     this.code = code
     this.reason = reason
+  }
+}
+
+/** What a program, or who runs it, can do about a close that is for good. */
+function adviceOn(code: number, reason: string): string | undefined {
+  switch (code) {
+    case 1000:
+      return reason === "Resumed elsewhere" ? "another connection goes on with this session" : undefined
+    case 1006:
+      return reason === "" ? undefined : "is the server running, and is url its address?"
+    case 4003:
+      return "the server's operator has blocked this address"
+    case 4004:
+      return "sign in again; a bot gets a new token with resetBotToken, or in the page at /app under settings, Bots"
+    case 4013:
+      return "intents is a sum, such as intents.GUILDS + intents.GUILD_MESSAGES"
+    case 4016:
+    case 4017:
+      return "ask getStatus() until its state is running, then connect again"
+    default:
+      return undefined
   }
 }
 
@@ -144,6 +168,8 @@ export class GatewayClient {
   /** The connection's frames are pieces of a zlib stream from here on. */
   #isCompressed = false
   #url: string
+  readonly #token: string
+  #intents: number | undefined
   /** Where READY says that the session is to be resumed, until a dial there fails. */
   #resumeUrl: string | undefined
 
@@ -152,6 +178,7 @@ export class GatewayClient {
   /** Counts connections, so that a late call of an old one is recognized. */
   #connection = 0
   #attempt = 0
+  #wasLive = false
 
   #sessionId: string | undefined
   #seq: number | undefined
@@ -163,7 +190,7 @@ export class GatewayClient {
   /** When each unanswered heartbeat left, with who waits for its answer. */
   #unanswered: { sentAt: number; resolve?: (ms: number) => void; reject?: (failure: Error) => void }[] = []
 
-  readonly #handlers = new Map<string, Set<(data: never) => void>>()
+  readonly #handlers = new Map<string, Set<(data: never) => unknown>>()
   readonly #waiting = new Set<Waiting>()
   #kept: ReceivedEvent[] = []
   #connected: { resolve: () => void; reject: (failure: Error) => void }[] = []
@@ -174,6 +201,10 @@ export class GatewayClient {
     this.#random = options.random ?? Math.random
     this.#msgpack = options.encoding === "msgpack"
     this.#url = gatewayUrl(options.url, options.encoding ?? "json")
+    // A setting that is missing in the environment, whatever the types say.
+    if (typeof options.token !== "string") throw new TypeError("token is missing: that of a bot or of a session")
+    this.#token = options.token.trim()
+    this.#intents = options.intents
   }
 
   get state(): GatewayState {
@@ -267,8 +298,19 @@ export class GatewayClient {
     else this.#socket.send(this.#codec ? this.#codec.encode(frame) : JSON.stringify(frame))
   }
 
-  /** Calls `handler` for each; the answer ends that. */
-  on<N extends keyof Events>(name: N, handler: (data: Events[N]) => void): () => void {
+  /** Adds to the intents of the session that begins with `connect`. */
+  addIntents(mask: number): void {
+    if (this.#state !== "idle") throw new Error("a session keeps its intents: make the store before you call connect()")
+    this.#intents = (this.#intents ?? defaultIntents) | mask
+  }
+
+  /**
+   * Calls `handler` for each; the answer ends that. What it throws, or its promise, goes to
+   * `error`, and is uncaught where nobody listens there. An event that cannot come is refused: one
+   * that does not exist, or whose intent is missing.
+   */
+  on<N extends keyof Events>(name: N, handler: (data: Events[N]) => unknown): () => void {
+    if (!lifeEvents.has(name)) assertComes(name, this.#intents ?? defaultIntents)
     const handlers = this.#handlers.get(name) ?? new Set()
     this.#handlers.set(name, handlers.add(handler))
     return () => {
@@ -349,8 +391,10 @@ export class GatewayClient {
       .catch((cause: unknown) => {
         if (connection !== this.#connection) return
         this.#leave()
-        this.#fail(cause)
-        this.#lost(1006, cause instanceof Error ? cause.message : "no WebSocket", false)
+        const failure = cause instanceof Error ? cause : new Error(String(cause))
+        this.#fail(failure)
+        this.#giveUp(failure)
+        this.#lost(1006, failure.message, false)
       })
   }
 
@@ -362,14 +406,19 @@ export class GatewayClient {
     socket.onmessage = ({ data }: { data: string | ArrayBuffer | Uint8Array }) => {
       if (connection === this.#connection) this.#receive(data)
     }
+    let cause = ""
     socket.onerror = (failure: { error?: unknown }) => {
+      if (connection !== this.#connection) return
       // A browser says nothing about the cause; the close that follows is what we act on.
-      if (connection === this.#connection && failure.error instanceof Error) this.#emit("error", failure.error)
+      const { error } = failure as { error?: Error & { code?: unknown } }
+      cause = error ? textOf(error) : "no more is known"
+      const told = new Error(`the connection to ${this.#url} failed: ${cause}`, { cause: error })
+      this.#fail(Object.assign(told, error?.code !== undefined && { code: error.code }))
     }
     socket.onclose = ({ code, reason }: { code: number; reason: string }) => {
       if (connection !== this.#connection) return
       this.#leave()
-      this.#lost(code, reason, mayResume(code, reason))
+      this.#lost(code, reason || cause, mayResume(code, reason))
     }
     /* oxlint-enable unicorn/prefer-add-event-listener */
   }
@@ -411,6 +460,9 @@ export class GatewayClient {
       this.#giveUp(new GatewayError(code, reason))
       return
     }
+    // Where nobody listens, a wrong address would be silence.
+    if (this.#attempt === 0 && !this.#wasLive && !this.#hears("error") && !this.#hears("close"))
+      console.warn(`@starling/client: the connection to ${this.#url} failed: ${reason || code}. Trying again.`)
     const wait = isImmediate && this.#attempt === 0 ? 0 : waitMs(this.#backoff, this.#attempt, this.#random) // CLIENT4
     this.#attempt++
     this.#timer = setTimeout(() => this.#open(), wait)
@@ -484,7 +536,7 @@ export class GatewayClient {
   }
 
   #introduce(): void {
-    const { token, intents } = this.#options
+    const [token, intents] = [this.#token, this.#intents]
     const compress = this.#options.compress ? { compress: true } : {}
     if (this.#sessionId !== undefined && this.#seq !== undefined) {
       this.#state = "resuming"
@@ -538,6 +590,7 @@ export class GatewayClient {
 
   #arrived(): void {
     this.#state = "live"
+    this.#wasLive = true
     this.#attempt = 0
     const connected = this.#connected
     this.#connected = []
@@ -574,7 +627,7 @@ export class GatewayClient {
     this.#seq = undefined
   }
 
-  #giveUp(failure: GatewayError): void {
+  #giveUp(failure: Error): void {
     const connected = this.#connected
     this.#connected = []
     for (const { reject } of connected) reject(failure)
@@ -585,15 +638,61 @@ export class GatewayClient {
     this.#emit("error", cause instanceof Error ? cause : new Error(String(cause)))
   }
 
+  /** A handler that fails keeps the event from no other one. */
   #emit<N extends keyof Events>(name: N, data: Events[N]): void {
     const handlers = this.#handlers.get(name)
-    if (handlers) for (const handler of handlers) handler(data as never)
+    if (!handlers) return
+    for (const handler of handlers)
+      try {
+        const done = handler(data as never)
+        if (done instanceof Promise) done.catch((error: unknown) => this.#failedIn(name, error))
+      } catch (error) {
+        this.#failedIn(name, error)
+      }
+  }
+
+  #failedIn(name: string, error: unknown): void {
+    if (name !== "error" && this.#hears("error")) return this.#fail(error)
+    // As if it had not been caught.
+    queueMicrotask(() => {
+      throw error
+    })
+  }
+
+  #hears(name: keyof LifeEvents): boolean {
+    return (this.#handlers.get(name)?.size ?? 0) > 0
   }
 }
 
+const lifeEvents: ReadonlySet<string> = new Set<keyof LifeEvents>([
+  "dispatch",
+  "ready",
+  "resumed",
+  "invalid_session",
+  "status",
+  "voice",
+  "close",
+  "error",
+])
+
+/** @param mask the session's intents */
+function assertComes(name: string, mask: number): void {
+  const needed = (eventIntents as Record<string, number | undefined>)[name]
+  if (needed === undefined) {
+    const alike = name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase()
+    const hint = alike in eventIntents ? `: write ${alike}` : "; `dispatch` hears all that come"
+    throw new TypeError(`there is no event ${name}${hint}`)
+  }
+  if (needed === 0 || (mask & needed) !== 0) return
+  const names = Object.entries(intents).flatMap(([intent, bit]) => ((needed & bit) !== 0 ? [`intents.${intent}`] : []))
+  throw new TypeError(`${name} does not come without its intent: add ${names.join(" or ")} to intents`)
+}
+
 function gatewayUrl(base: string, encoding: "json" | "msgpack"): string {
-  const url = new URL(base.replace(/^http/, "ws"))
-  if (url.pathname === "/") url.pathname = "/gateway"
+  const address = base.replace(/^http/, "ws")
+  if (!/^wss?:\/\//.test(address)) throw new TypeError(`url: ${base} is no address such as http://localhost:8000`)
+  const url = new URL(address)
+  if (/^\/(?:api\/v1\/?)?$/.test(url.pathname)) url.pathname = "/gateway"
   url.searchParams.set("encoding", encoding)
   return url.href
 }

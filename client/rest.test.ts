@@ -8,6 +8,7 @@ import { createMessage, getMessage, listMessages } from "../src/contract/message
 import type { Message } from "../src/contract/messages/messages.ts"
 import { getLive } from "../src/contract/service/system.ts"
 import { getMe } from "../src/contract/accounts/users.ts"
+import { errors, type ErrorCode } from "../src/contract/core/errors.ts"
 import type { Route } from "../src/contract/core/registry.ts"
 import { Buckets } from "./buckets.ts"
 import { table } from "./contract.ts"
@@ -119,9 +120,54 @@ test("a refusal is an ApiError with status, code, wait and request id; checkRepl
   expect(checked).toEqual([["/users/@me", 429, body]])
 })
 
-test("an answer that is no JSON is an ApiError, whatever its status", async () => {
+test("an answer that is no JSON is an ApiError, whatever its status, and says where to look", async () => {
   const { baseUrl } = await server([200, "<html>"])
-  await expect(createClient({ baseUrl }).call(getMe)).rejects.toMatchObject({ status: 200, body: undefined })
+  await expect(createClient({ baseUrl }).call(getMe)).rejects.toMatchObject({
+    status: 200,
+    body: undefined,
+    message: expect.stringMatching(/is baseUrl the address/) as string,
+    words: "OK",
+  })
+})
+
+test("what is wrong says what to do: fields, tokens, permissions, and nobody there", async () => {
+  const failed = async (answer: Answer) => {
+    const { baseUrl } = await server(answer)
+    return createClient({ baseUrl })
+      .call(getMe)
+      .then(
+        () => "",
+        (error: Error) => error.message,
+      )
+  }
+  const refused = (code: number, message: string, more = {}): Answer => [code, { error: { code, message, ...more } }]
+  const refusedAs = (name: ErrorCode) => failed(refused(errors[name].status, errors[name].message))
+  const issues = ["content", "nonce"].map(name => ({ loc: ["body", name], msg: "Too long", type: "too_big" }))
+  const invalid: Answer = [422, { detail: issues, error: { code: 422, message: "Invalid content: Too long" } }]
+  expect(await failed(invalid)).toBe("GET /api/v1/users/@me: 422 Invalid content: Too long; body.nonce: Too long")
+  expect(await refusedAs("missing_token")).toMatch(/ – give createClient a token$/)
+  for (const name of ["invalid_token", "revoked_token", "unknown_token_type"] as const)
+    expect(await refusedAs(name)).toMatch(/resetBotToken/)
+  expect(await refusedAs("expired_token")).toMatch(/ – sign in again$/)
+  expect(await refusedAs("invalid_credentials")).toMatch(/Invalid credentials$/)
+  expect(await refusedAs("access_denied")).toMatch(/ – is the account a member of that server/)
+  expect(await failed(refused(403, "Missing required permission: x"))).toMatch(/ – a role, or an override/)
+  expect(await failed(refused(503, "later", { reason: "busy" }))).toMatch(/503 later \(busy\)$/)
+  expect(await failed([504, "<html>"])).toMatch(/: 504 Gateway Timeout$/)
+  const gone = await server("hang up")
+  await expect(createClient({ baseUrl: gone.baseUrl }).call(getMe)).rejects.toThrow(
+    `GET ${gone.baseUrl}/api/v1/users/@me: no answer (other side closed) – is the server running`,
+  )
+  expect(() => createClient({ baseUrl: "localhost:8000" })).toThrow("localhost:8000 is no address such as")
+})
+
+test("addresses and tokens are taken as people paste them", async () => {
+  const { seen, baseUrl } = await server([200, {}])
+  for (const pasted of [baseUrl, `${baseUrl}//`, `${baseUrl}/api/v1`, `${baseUrl}/api/v1/`])
+    await createClient({ baseUrl: pasted, token: "t.s\n" }).call(getMe)
+  expect(new Set(seen.map(({ url, headers }) => `${url} ${headers.authorization}`))).toEqual(
+    new Set(["/api/v1/users/@me Bearer t.s"]),
+  )
 })
 
 test("with retry, a GET and a post with a nonce outlast 503, 429 and a lost connection", async () => {

@@ -1,6 +1,7 @@
 import { waitMs } from "./backoff.ts"
 import type { Backoff } from "./backoff.ts"
 import { Buckets } from "./buckets.ts"
+import { textOf } from "./failures.ts"
 
 /** A file of a form. What its sender says of it is a hint to people and decides nothing. */
 export interface FormFile {
@@ -72,7 +73,9 @@ export class ApiError extends Error {
 
   constructor(request: string, response: Response, body: unknown) {
     const { code, message, reason, retry_after: retryAfterSeconds } = errorOf(body)
-    super(`${request}: ${response.status} ${message ?? response.statusText}${reason ? ` (${reason})` : ""}`)
+    const said = [message ?? response.statusText, ...issuesOf(body)].filter(Boolean).join("; ")
+    const advice = adviceOn(response.status, message)
+    super(`${request}: ${response.status} ${said}${reason ? ` (${reason})` : ""}${advice ? ` – ${advice}` : ""}`)
     this.words = [message ?? response.statusText, reason].filter(Boolean).join(": ")
     this.status = response.status
     this.code = code ?? response.status
@@ -95,6 +98,36 @@ const isObject = (value: unknown): value is Record<string, unknown> => typeof va
 
 const errorOf = (body: unknown): ErrorFields => (isObject(body) && isObject(body["error"]) ? body["error"] : {})
 
+/** What else is wrong with which field: the message of a refusal has the first. */
+function issuesOf(body: unknown): string[] {
+  if (!isObject(body) || !Array.isArray(body["detail"])) return []
+  const [, ...others] = body["detail"] as { loc?: unknown[]; msg?: unknown }[]
+  return others.map(({ loc = [], msg }) => `${loc.join(".")}: ${String(msg)}`)
+}
+
+/** What a program, or who runs it, can do about a refusal. `words` of it are the server's alone. */
+function adviceOn(status: number, message: string | undefined): string | undefined {
+  if (message === undefined)
+    return status === 502 || status === 503 || status === 504
+      ? undefined
+      : "is baseUrl the address of a Starling server?"
+  if (status === 401) return adviceOnToken[message]
+  if (status !== 403) return undefined
+  if (message.startsWith("Missing required permission")) return "a role, or an override of the channel, can grant it"
+  return message === "Access denied"
+    ? "is the account a member of that server, and may it view the channel?"
+    : undefined
+}
+const newToken =
+  "is the token whole, and of this server? A bot gets a new one with resetBotToken, or in the page at /app under settings, Bots"
+const adviceOnToken: Partial<Record<string, string>> = {
+  "Missing authentication token": "give createClient a token",
+  "Invalid token": newToken,
+  "Invalid/Revoked": newToken,
+  "Unknown type": newToken,
+  Expired: "sign in again",
+}
+
 export interface RetryPolicy extends Backoff {
   /** Tries in all, the first one included. */
   readonly attempts: number
@@ -115,10 +148,10 @@ export function floorOf(failure: unknown, { maxWaitMs = defaultMaxWaitMs }: Retr
 }
 
 export interface ClientOptions {
-  /** The server's origin, without `/api/v1`. */
+  /** The server's origin, such as `https://chat.example`. */
   baseUrl: string
-  /** Of a session; of a bot with `Bot ` before it. */
-  token?: string
+  /** Of a session or of a bot. */
+  token?: string | undefined
   fetch?: typeof fetch
   headers?: Record<string, string>
   /**
@@ -159,14 +192,17 @@ export interface Caller {
 }
 
 /** `call` for any route, and each route of `T` as a method of its own name. */
-export type Client<T extends RouteTable = {}> = Caller & { as(token: string | undefined): Client<T> } & Named<T>
+export type Client<T extends RouteTable = {}> = Caller & { as(token: string | null | undefined): Client<T> } & Named<T>
 
 /**
  * A REST client. Hand it the contract's `routes` to have them as methods
  * (`client.createMessage(…)`); a browser page that passes single routes to `call` does not carry
  * the others.
  */
-export function createClient<T extends RouteTable = {}>(options: ClientOptions, routes?: T): Client<T> {
+export function createClient<T extends RouteTable = {}>(given: ClientOptions, routes?: T): Client<T> {
+  const options = { ...given, baseUrl: originOf(given.baseUrl) }
+  // With the line break that a file may have brought, no header could hold it.
+  if (given.token !== undefined) options.token = given.token.trim()
   const buckets = new Buckets()
   const call = <R extends Route>(route: R, ...[input, callOptions]: Arguments<R>): Promise<ReplyOf<R>> =>
     send({ ...options, buckets }, route, input ?? {}, callOptions ?? {}) as Promise<ReplyOf<R>>
@@ -174,11 +210,16 @@ export function createClient<T extends RouteTable = {}>(options: ClientOptions, 
   const named = Object.fromEntries(
     Object.entries(routes ?? {}).map(([name, route]) => [name, (...args: Arguments<Route>) => call(route, ...args)]),
   )
-  const as = (token: string | undefined): Client<T> => {
-    const { token: _, ...anonymous } = options
-    return createClient(token === undefined ? anonymous : { ...anonymous, token }, routes)
-  }
+  const as = (token: string | null | undefined): Client<T> =>
+    createClient({ ...options, token: token ?? undefined }, routes)
   return { ...named, token: options.token, call, as } as unknown as Client<T>
+}
+
+/** A path stays, since a proxy may serve the API below one. */
+function originOf(baseUrl: string): string {
+  if (!/^https?:\/\//.test(baseUrl))
+    throw new TypeError(`baseUrl: ${baseUrl} is no address such as http://localhost:8000`)
+  return baseUrl.replace(/(\/api\/v1)?\/*$/, "")
 }
 
 /**
@@ -203,6 +244,17 @@ export function parseRoute(line: string): Route {
   }
 }
 
+/** What fetch says of a lost connection is "fetch failed". */
+function unreachable(request: string, thrown: TypeError): TypeError {
+  const cause = thrown.cause instanceof Error ? thrown.cause : thrown
+  return new TypeError(
+    `${request}: no answer (${textOf(cause)}) – is the server running, and is baseUrl its address?`,
+    {
+      cause,
+    },
+  )
+}
+
 const repeatable: ReadonlySet<string> = new Set(["GET", "PUT", "DELETE"])
 const passing: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
@@ -214,7 +266,7 @@ async function send(
 ): Promise<unknown> {
   const policy = options.retry === true ? defaultRetry : options.retry || undefined
   const { path, body } = split(route, input)
-  const url = options.baseUrl.replace(/\/+$/, "") + path
+  const url = options.baseUrl + path
   const isNamed = call.idempotencyKey !== undefined || typeof input["nonce"] === "string"
   const named = policy && route.takesIdempotencyKey && !isNamed ? { idempotencyKey: crypto.randomUUID() } : {}
   const request = requestOf(options, route, body, { ...call, ...named })
@@ -242,7 +294,7 @@ async function send(
       // fetch throws a TypeError when the connection is lost; whatever else comes here is the
       // caller's own.
       if (!(cause instanceof TypeError)) throw cause
-      failure = cause
+      failure = unreachable(`${route.method} ${url}`, cause)
     }
     // A limit refuses before anything is done.
     const mayRepeat = harmless || (failure instanceof ApiError && failure.status === 429)

@@ -141,6 +141,12 @@ const listed = <T>(record: Record<string, T>, text: (value: T, key: string) => s
     .map(([key, value]) => text(value, key))
     .join("\n")
 
+/** An event of a DM may need another intent than the same event of a server; where one needs none, it always comes. */
+function maskOf(intent: EventDefinition["intent"]): number {
+  if (intent === null || intent.server === null || intent.dm === null) return 0
+  return bitOf(intent.server) | bitOf(intent.dm)
+}
+
 /** The whole text of `client/contract.ts`. */
 export function clientContract(): string {
   const types = new Types()
@@ -165,7 +171,8 @@ export function clientContract(): string {
     `/** Gateway opcodes by name. */\nexport const opcodes = {\n${listed(opcodes, ({ op }, name) => `  ${name}: ${op},`)}\n} as const`,
     `/** Close codes: whether the client may resume after it, by code and reason. */\nexport const closes: readonly (readonly [code: number, reason: string, mayResume: boolean])[] = [\n${listed(closeCodes, ({ code, reason, resume }) => `  [${code}, ${JSON.stringify(reason)}, ${resume}],`)}\n]`,
     `/** Gateway intents: the value of each, to be added. */\nexport const intents = {\n${bits}\n} as const`,
-    `export const defaultIntents = ${defaultIntents}\nexport const allIntents = ${allIntents}`,
+    `/** What a session has whose \`intents\` are left out. */\nexport const defaultIntents = ${defaultIntents}\nexport const allIntents = ${allIntents}`,
+    `/** The intents that let each event through, added up: one of them will do. 0: it always comes. */\nexport const eventIntents: { readonly [N in keyof Events]: number } = {\n${listed<EventDefinition>(events, ({ intent }, name) => `  ${name}: ${maskOf(intent)},`)}\n}`,
     `/** How large the chunks of an upload are; the last is what is left. */\nexport const uploadChunkBytes = ${chunkBytes}`,
   ]
     .join("\n\n")

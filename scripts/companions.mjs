@@ -128,13 +128,18 @@ export async function findNode24() {
   return folder && join(folder, "node")
 }
 
-const bun = "@oven/bun-linux-x64@1.4.5"
+/** Others that run JavaScript: the package and where the program is in it. */
+const runtimes = {
+  bun: { name: "@oven/bun-linux-x64", version: "1.4.5", program: "bin/bun" },
+  deno: { name: "@deno/linux-x64-glibc", version: "2.9.6", program: "deno" },
+}
 
-/** The program of Bun. @returns its path; undefined where it cannot be had */
-export async function findBun() {
+/** @returns the path of the program; undefined where it cannot be had */
+export async function findRuntime(which) {
   if (process.platform !== "linux" || process.arch !== "x64") return undefined
-  const folder = await cached(bun.replace(/^.*\//, "").replace("@", "-"), folder => installInto(folder, bun))
-  return folder && join(folder, "node_modules", "@oven", "bun-linux-x64", "bin", "bun")
+  const { name, version, program } = runtimes[which]
+  const folder = await cached(`${which}-${version}`, folder => installInto(folder, `${name}@${version}`))
+  return folder && join(folder, "node_modules", name, program)
 }
 
 function hasNewLibrary() {

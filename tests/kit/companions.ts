@@ -3,15 +3,17 @@ import type { TestContext } from "vitest"
 // @ts-expect-error: plain JavaScript, as it runs before anything is installed
 import * as companions from "../../scripts/companions.mjs"
 
+export type Runtime = "bun" | "deno"
+
 interface Companions {
   missingProgram(...names: string[]): Promise<string | undefined>
   checkersFolder(): Promise<string | undefined>
   findNode24(): Promise<string | undefined>
-  findBun(): Promise<string | undefined>
+  findRuntime(which: Runtime): Promise<string | undefined>
 }
 type Skip = TestContext["skip"]
 
-const { missingProgram, checkersFolder, findNode24, findBun } = companions as Companions
+const { missingProgram, checkersFolder, findNode24, findRuntime } = companions as Companions
 
 function give<T>(found: T | undefined, reason: string, skip: Skip): T {
   if (found !== undefined) return found
@@ -29,9 +31,9 @@ export async function requirePrograms(skip: Skip, ...names: string[]): Promise<v
 export const requireNode24 = async (skip: Skip): Promise<string> =>
   give(await findNode24(), "Node 24 could not be installed", skip)
 
-/** The path of Bun. */
-export const requireBun = async (skip: Skip): Promise<string> =>
-  give(await findBun(), "Bun could not be installed", skip)
+/** The path of another program that runs JavaScript. */
+export const requireRuntime = async (which: Runtime, skip: Skip): Promise<string> =>
+  give(await findRuntime(which), `${which} could not be installed`, skip)
 
 /** A folder for PYTHONPATH with hadolint in `bin`, docker-compose, and the packages of kubernetes-validate and Helm. */
 export const requireCheckers = async (skip: Skip): Promise<string> =>
