@@ -2,10 +2,12 @@
 import type { MemberResponse, NotificationResponse, Routes, ServerResponse, Snowflake } from "./contract.ts"
 import { ApiError, type Named, type Typed } from "./rest.ts"
 import {
+  countMembers,
   emptyState,
   isForVoice,
   mayBan,
   memberOf,
+  setPresences,
   type ClientState,
   type History,
   type KnownCall,
@@ -41,6 +43,10 @@ export type ReadingClient = Named<
 >
 
 const pageSize = 50
+const membersPage = 1_000
+
+/** What lists of friends and members say of who is there. */
+export type Statuses = Map<Snowflake, MemberResponse["presence"]["status"]>
 
 /** Undefined: refused, because it is not there or not for this user (any more). */
 async function granted<T>(read: Promise<T>): Promise<T | undefined> {
@@ -56,22 +62,24 @@ async function granted<T>(read: Promise<T>): Promise<T | undefined> {
 export class Reads {
   readonly #client: () => ReadingClient
   readonly #isOpen: (channel: Snowflake) => boolean
-  /** Told what a list of members says of who is there. */
-  onPresence: ((user: Snowflake, status: MemberResponse["presence"]["status"]) => void) | undefined
 
   constructor(client: () => ReadingClient, isOpen: (channel: Snowflake) => boolean = () => true) {
     this.#client = client
     this.#isOpen = isOpen
   }
 
-  /** A whole server, unless it is refused or taken away meanwhile. */
-  async server(user: Snowflake, id: Snowflake, listed?: ServerResponse): Promise<KnownServer | undefined> {
+  /** A whole server, unless it is refused or taken away meanwhile. @param statuses of its members are added to it */
+  async server(
+    user: Snowflake,
+    id: Snowflake,
+    { listed, statuses = new Map() }: { listed?: ServerResponse; statuses?: Statuses } = {},
+  ): Promise<KnownServer | undefined> {
     const server_id = { server_id: id }
     const [facts, channels, roles, members, emojis, packs] = await Promise.all([
       listed ?? granted(this.#client().getServer(server_id)),
       granted(this.#client().listChannels(server_id)),
       granted(this.#client().listRoles(server_id)),
-      this.#members(id),
+      this.#members(id, statuses),
       granted(this.#client().listEmojis(server_id)),
       granted(this.#client().listStickers(server_id)),
     ])
@@ -81,12 +89,14 @@ export class Reads {
       channels: new Map(channels.map(channel => [channel.id, channel])),
       roles: new Map(roles.map(role => [role.id, role])),
       members,
+      hasAllMembers: members.size < membersPage,
       bans: null,
       emojis: emojis.map(emoji => ({ ...emoji, uploader_username: null })),
       packs,
       histories: new Map(),
       voice: new Map(),
     }
+    countMembers(server, 0)
     const open = channels.filter(channel => this.#isOpen(channel.id))
     const histories = await Promise.all(
       open.map(async channel => [channel.id, await this.history(channel.id)] as const),
@@ -98,14 +108,23 @@ export class Reads {
     return server
   }
 
-  async relationships(): Promise<Map<Snowflake, KnownRelationship>> {
+  async relationships(statuses: Statuses = new Map()): Promise<Map<Snowflake, KnownRelationship>> {
     const list = await this.#client().listRelationships()
+    for (const { user_id, presence } of list) if (presence) statuses.set(user_id, presence.status)
     return new Map(
       list.map(({ user_id, status, created_at, username, avatar_url, message }) => [
         user_id,
         { status, created_at, username, avatar_url, message },
       ]),
     )
+  }
+
+  /** Of friends and of the members of these servers. */
+  async statuses(servers: readonly Snowflake[]): Promise<Statuses> {
+    const statuses: Statuses = new Map()
+    await this.relationships(statuses)
+    for (const server of servers) await this.#members(server, statuses)
+    return statuses
   }
 
   async notifications(): Promise<Map<Snowflake, NotificationResponse>> {
@@ -158,25 +177,28 @@ export class Reads {
     )
   }
 
-  async #members(server_id: Snowflake): Promise<Map<Snowflake, KnownMember> | undefined> {
-    const page = await granted(this.#client().listMembers({ server_id, limit: "1000" }))
-    for (const { user_id, presence } of page ?? []) this.onPresence?.(user_id, presence.status)
+  async #members(server_id: Snowflake, statuses: Statuses): Promise<Map<Snowflake, KnownMember> | undefined> {
+    const page = await granted(this.#client().listMembers({ server_id, limit: `${membersPage}` }))
+    for (const { user_id, presence } of page ?? []) statuses.set(user_id, presence.status)
     return page && new Map(page.map(member => [member.user_id, memberOf(member)]))
   }
 
   /** What a client would know that starts now and opens everything. */
   async afresh(): Promise<ClientState> {
+    const statuses: Statuses = new Map()
     const [{ id, username, avatar_url, badges }, list, relationships, notifications, directs, unread] =
       await Promise.all([
         this.#client().getMe(),
         this.#client().listServers(),
-        this.relationships(),
+        this.relationships(statuses),
         this.notifications(),
         this.directs(),
         this.unread(),
       ])
-    const servers = await Promise.all(list.map(async one => [one.id, await this.server(id, one.id, one)] as const))
-    return {
+    const servers = await Promise.all(
+      list.map(async listed => [listed.id, await this.server(id, listed.id, { listed, statuses })] as const),
+    )
+    const state: ClientState = {
       ...emptyState(),
       user: { id, username, avatar_url, badges },
       relationships,
@@ -185,5 +207,7 @@ export class Reads {
       unread,
       servers: new Map(servers),
     }
+    setPresences(state, statuses)
+    return state
   }
 }

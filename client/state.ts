@@ -34,7 +34,10 @@ export interface KnownServer {
   facts: ServerResponse
   readonly channels: Map<Snowflake, ChannelResponse>
   readonly roles: Map<Snowflake, RoleResponse>
+  /** The first 1,000 by their ids, and who has come since. */
   readonly members: Map<Snowflake, KnownMember>
+  /** Whether those are all. */
+  readonly hasAllMembers: boolean
   /** Null: the user may not ban, so they are not told. */
   bans: Set<Snowflake> | null
   /** By channel; a channel without one is still to be read. */
@@ -81,7 +84,10 @@ export interface ClientState {
   typing: Set<string>
   /** The newest page, and what came after it. */
   notifications: Map<Snowflake, NotificationResponse>
-  /** What it was last told of users. Those of whom it heard nothing are to be asked for. */
+  /**
+   * What was last read or told of friends and members. A list says only the status; who has joined
+   * since is known from their first change on, as is everybody in a server of more than 1,000 from the latest read on.
+   */
   presences: Map<Snowflake, Omit<EventData<"PRESENCE_UPDATE">, "user_id">>
   /** By channel; only channels in which something is unread. */
   unread: Map<Snowflake, Unread>
@@ -111,7 +117,7 @@ export const emptyState = (): ClientState => ({
  */
 export type Need =
   | {
-      readonly part: "relationships" | "notifications" | "unread" | "directs"
+      readonly part: "relationships" | "notifications" | "unread" | "directs" | "presences"
       readonly server?: undefined
       readonly channel?: undefined
     }
@@ -173,7 +179,8 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
       ...guilds.map(guild => ({ part: "server", server: guild.id }) as const),
     ]
   },
-  RESUMED: () => nothing,
+  /** Presences are told once: what changed meanwhile is not told again. */
+  RESUMED: () => [{ part: "presences" }],
   SESSION_POSITION: () => nothing,
   SECURITY_LOGOUT: () => nothing,
 
@@ -228,11 +235,18 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
     return unreadAgain
   },
   GUILD_MEMBER_ADD(state, { server_id, user_id, ...member }) {
-    state.servers.get(server_id)?.members.set(user_id, memberOf(member))
+    const server = state.servers.get(server_id)
+    if (!server) return nothing
+    const isNew = !server.members.has(user_id)
+    server.members.set(user_id, memberOf(member))
+    countMembers(server, isNew ? 1 : 0)
     return nothing
   },
   GUILD_MEMBER_REMOVE(state, { server_id, user }) {
-    state.servers.get(server_id)?.members.delete(user.id)
+    const server = state.servers.get(server_id)
+    if (!server) return nothing
+    server.members.delete(user.id)
+    countMembers(server, -1)
     return nothing
   },
   GUILD_MEMBER_UPDATE(state, { server_id, user, roles, nickname, timeout_until }) {
@@ -350,8 +364,9 @@ export const reducers: { readonly [N in EventName]: Reducer<N> } = {
   MESSAGE_DELETE_BULK: (state, data) => deleteMessages(state, data),
   MESSAGE_REACTION_ADD: (state, data) => setReaction(state, data, true),
   MESSAGE_REACTION_REMOVE: (state, data) => setReaction(state, data, false),
-  RELATIONSHIP_ADD(state, { user_id, status, created_at, username, avatar_url, message = null }) {
+  RELATIONSHIP_ADD(state, { user_id, status, created_at, username, avatar_url, presence, message = null }) {
     state.relationships.set(user_id, { status, created_at, username, avatar_url, message })
+    if (presence) setPresences(state, [[user_id, presence.status]])
     return nothing
   },
   RELATIONSHIP_REMOVE(state, { user_id }) {
@@ -380,6 +395,20 @@ export const memberOf = ({
   nickname,
   timeout_until,
 }: KnownMember): KnownMember => ({ username, avatar_url, badges, bot, roles, nickname, timeout_until })
+
+type Status = EventData<"PRESENCE_UPDATE">["status"]
+
+/** What lists say of who is there. */
+export function setPresences({ presences }: ClientState, known: Iterable<readonly [Snowflake, Status]>): void {
+  for (const [user, status] of known)
+    presences.set(user, { custom_status: null, custom_emoji: null, ...presences.get(user), status })
+}
+
+/** Of a large server only GUILD_UPDATE and a read have the exact number. */
+export function countMembers(server: KnownServer, change: -1 | 0 | 1): void {
+  const { hasAllMembers, members, facts } = server
+  server.facts = { ...facts, member_count: hasAllMembers ? members.size : facts.member_count + change }
+}
 
 export const isForVoice = ({ type }: Pick<ChannelResponse, "type">): boolean => type === "voice" || type === "stage"
 

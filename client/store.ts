@@ -1,6 +1,7 @@
-import type { Events, MessageResponse, Snowflake } from "./contract.ts"
-import type { GatewayClient } from "./gateway.ts"
-import { Reads, type ReadingClient } from "./reads.ts"
+import { waitMs } from "./backoff.ts"
+import { intents, type Events, type MessageResponse, type Snowflake } from "./contract.ts"
+import { GatewayError, type GatewayClient, type GatewayClose } from "./gateway.ts"
+import { Reads, type ReadingClient, type Statuses } from "./reads.ts"
 import type { Client } from "./rest.ts"
 import {
   emptyState,
@@ -8,6 +9,7 @@ import {
   isLater,
   mayBan,
   reduce,
+  setPresences,
   type AnyEvent,
   type ClientState,
   type History,
@@ -39,11 +41,33 @@ export interface StoreOptions {
   readonly everything?: boolean
   /** Between two reads of what is unread, at least. Default: 2 s. */
   readonly unreadEveryMs?: number
+  /** Presences are read again so long after RESUMED at most, at random: many clients resume at once. Default: 10 s. */
+  readonly presencesWithinMs?: number
+  /** Somebody is shown as typing so long after they were last said to be. Default: 7 s. */
+  readonly typingMs?: number
   /** As many messages of a channel are kept at least; older ones are read again. Default: 500. */
   readonly maxMessages?: number
-  /** Told when something could not be read, after every retry. It is tried again with the next READY. */
+  /** Told when something could not be read, after every retry of the client's. It is tried again. Default: a warning. */
   readonly onError?: (error: unknown) => void
 }
+
+/** The intents of all events that change what a store keeps. */
+export const storeIntents =
+  intents.GUILDS +
+  intents.GUILD_MEMBERS +
+  intents.GUILD_BANS +
+  intents.GUILD_EMOJIS +
+  intents.GUILD_VOICE_STATES +
+  intents.GUILD_PRESENCES +
+  intents.GUILD_MESSAGES +
+  intents.GUILD_MESSAGE_REACTIONS +
+  intents.GUILD_MESSAGE_TYPING +
+  intents.DIRECT_MESSAGES +
+  intents.DIRECT_MESSAGE_REACTIONS +
+  intents.DIRECT_MESSAGE_TYPING
+
+/** Between two tries at what could not be read. */
+const readAgain = { firstMs: 2_000, maxMs: 60_000, jitter: 0.5 }
 
 /**
  * What a user can see, kept current by events: servers, channels, members, messages, DMs,
@@ -62,9 +86,16 @@ export class Store {
   #changes = new Set<Change>()
   #connection: Connection = "connecting"
 
-  #needs: Need[] = []
+  readonly #needs: Need[] = []
   #reading: Promise<void> | undefined
-  #unreadTimer: ReturnType<typeof setTimeout> | undefined
+  /** Reads that wait, by their part. */
+  readonly #waiting = new Map<Need["part"], Timer>()
+  /** What could not be read. */
+  readonly #unreadable: Need[] = []
+  #failures = 0
+  #againTimer: Timer | undefined
+  /** Until when each is shown. */
+  readonly #typing = new Map<string, Timer>()
   #unreadReadAt = -Infinity
   #isUnreadKnown = false
   #isRestored = false
@@ -76,10 +107,6 @@ export class Store {
   constructor(options: StoreOptions) {
     this.#options = options
     this.#reads = new Reads(options.client, channel => this.#isOpen(channel))
-    this.#reads.onPresence = (user, status) => {
-      const known = this.state.presences.get(user)
-      this.state.presences.set(user, { custom_status: null, custom_emoji: null, ...known, status })
-    }
   }
 
   get connection(): Connection {
@@ -88,7 +115,7 @@ export class Store {
 
   /** Whether something is still being read, or will be. */
   get isReading(): boolean {
-    return this.#reading !== undefined || this.#unreadTimer !== undefined
+    return this.#reading !== undefined || this.#waiting.size > 0 || this.#unreadable.length > 0
   }
 
   /** Whether `state.unread` was read since READY; before, it says nothing. */
@@ -97,17 +124,20 @@ export class Store {
   }
 
   /** Takes its events from there; call it before `connect`. The answer ends that. */
-  follow(gateway: Pick<GatewayClient, "on">): () => void {
+  follow(gateway: Pick<GatewayClient, "on" | "addIntents">): () => void {
+    gateway.addIntents(storeIntents)
     const ends = [
       gateway.on("dispatch", event => this.receive(event)),
       gateway.on("ready", () => this.#setConnection("live")),
       gateway.on("resumed", () => this.#setConnection("live")),
-      gateway.on("close", ({ willReconnect }) => this.#setConnection(willReconnect ? "returning" : "closed")),
+      gateway.on("close", close => this.#lost(close)),
     ]
     return () => {
       for (const end of ends) end()
-      clearTimeout(this.#unreadTimer)
-      this.#unreadTimer = undefined
+      for (const timer of [...this.#waiting.values(), ...this.#typing.values()]) clearTimeout(timer)
+      this.#waiting.clear()
+      this.#typing.clear()
+      this.#forgetFailures()
     }
   }
 
@@ -128,7 +158,7 @@ export class Store {
    */
   restore(state: ClientState): boolean {
     if (this.#beginnings > 0) return false
-    Object.assign(this.state, state)
+    Object.assign(this.state, state, { typing: new Set() })
     this.#isRestored = true
     this.#isUnreadKnown = true
     const histories = [...state.servers.values()].flatMap(server => [...(server?.histories.keys() ?? [])])
@@ -154,9 +184,10 @@ export class Store {
   openChannel(id: Snowflake, server?: Snowflake): void {
     if (this.#openChannels.has(id)) return
     this.#openChannels.add(id)
-    if (server === undefined) this.#ask({ part: "direct", channel: id })
-    else if (this.state.servers.get(server)) this.#ask({ part: "history", server, channel: id })
-    else this.openServer(server)
+    if (server === undefined) return this.#ask({ part: "direct", channel: id })
+    this.openServer(server)
+    // A read of the server that is under way may have read its channels already.
+    if (this.state.servers.has(server)) this.#ask({ part: "history", server, channel: id })
   }
 
   /** Forgets the messages of a channel. */
@@ -209,9 +240,11 @@ export class Store {
     if (event.name === "READY") {
       this.#beginnings++
       this.#isRestored = false
-      this.#needs = []
+      this.#needs.length = 0
+      this.#forgetFailures()
       this.#isUnreadKnown = false
     }
+    if (event.name === "RESUMED") this.#readFailed()
     this.#apply(event)
   }
 
@@ -232,6 +265,17 @@ export class Store {
     return need.server === undefined || this.#openServers.has(need.server)
   }
 
+  #lost({ code, reason, willReconnect }: GatewayClose): void {
+    // It has never been there, and may be looked for in the wrong place.
+    if (this.#connection === "connecting") this.#warn(new GatewayError(code, reason))
+    this.#setConnection(willReconnect ? "returning" : "closed")
+  }
+
+  #warn(error: unknown): void {
+    const { onError = warn } = this.#options
+    onError(error)
+  }
+
   #setConnection(connection: Connection): void {
     this.#connection = connection
     this.#tell("connection")
@@ -241,6 +285,18 @@ export class Store {
     for (const need of reduce(this.state, event)) this.#ask(need)
     for (const change of changesOf(event)) this.#tell(change)
     if (event.name === "MESSAGE_CREATE") this.#trim((event.data as MessageResponse).channel_id)
+    if (event.name === "TYPING_START") this.#endTyping(event.data as Events["TYPING_START"])
+  }
+
+  /** The end of typing may not be told. */
+  #endTyping({ channel_id, user_id }: Events["TYPING_START"]): void {
+    const who = `${channel_id} ${user_id}`
+    clearTimeout(this.#typing.get(who))
+    const end = () => {
+      this.#typing.delete(who)
+      if (this.state.typing.delete(who)) this.#tell(`channel ${channel_id}`)
+    }
+    this.#typing.set(who, later(end, this.#options.typingMs ?? 7_000))
   }
 
   /** CLIENT8: the oldest go, a page at a time. */
@@ -255,35 +311,58 @@ export class Store {
 
   #ask(need: Need): void {
     if (this.#isRestored || !this.#isWanted(need)) return
-    if (need.part === "unread") {
-      const waitMs = this.#unreadReadAt + (this.#options.unreadEveryMs ?? 2_000) - performance.now()
-      this.#unreadTimer ??= setTimeout(() => this.#askNow(need), Math.max(0, waitMs))
-    } else this.#askNow(need)
+    const { unreadEveryMs = 2_000, presencesWithinMs = 10_000 } = this.#options
+    if (need.part === "unread") this.#askIn(Math.max(0, this.#unreadReadAt + unreadEveryMs - performance.now()), need)
+    else if (need.part === "presences") this.#askIn(Math.random() * presencesWithinMs, need)
+    else this.#askNow(need)
+  }
+
+  #askIn(ms: number, need: Need): void {
+    if (this.#waiting.has(need.part)) return
+    const ask = () => {
+      this.#waiting.delete(need.part)
+      this.#askNow(need)
+    }
+    this.#waiting.set(need.part, later(ask, ms))
   }
 
   #askNow(need: Need): void {
-    if (need.part === "unread") {
-      this.#unreadTimer = undefined
-      this.#unreadReadAt = performance.now()
-    }
-    const isAsked = this.#needs.some(
-      other => other.part === need.part && other.server === need.server && other.channel === need.channel,
-    )
-    if (!isAsked) this.#needs.push(need)
+    if (need.part === "unread") this.#unreadReadAt = performance.now()
+    addTo(this.#needs, need)
     this.#reading ??= this.#readAll()
   }
 
   async #readAll(): Promise<void> {
     // Not before the event that asks has been applied.
     await Promise.resolve()
-    try {
-      for (let need = this.#needs.shift(); need; need = this.#needs.shift()) await this.#read(need)
-    } catch (error) {
-      this.#options.onError?.(error)
-    } finally {
-      this.#reading = undefined
-      if (this.#needs.length > 0) this.#reading = this.#readAll()
+    for (let need = this.#needs.shift(); need; need = this.#needs.shift()) {
+      const beginning = this.#beginnings
+      try {
+        await this.#read(need)
+        this.#failures = 0
+      } catch (error) {
+        if (beginning === this.#beginnings) addTo(this.#unreadable, need)
+        this.#warn(error)
+      }
     }
+    this.#reading = undefined
+    if (this.#unreadable.length > 0)
+      this.#againTimer ??= later(() => this.#readFailed(), waitMs(readAgain, this.#failures++))
+  }
+
+  #readFailed(): void {
+    clearTimeout(this.#againTimer)
+    this.#againTimer = undefined
+    // It is tried with the next connection.
+    if (this.#connection === "closed") return
+    for (const need of this.#unreadable.splice(0)) this.#askNow(need)
+  }
+
+  #forgetFailures(): void {
+    this.#unreadable.length = 0
+    this.#failures = 0
+    clearTimeout(this.#againTimer)
+    this.#againTimer = undefined
   }
 
   /** CLIENT7: what came while it was read may be newer than the answer, so it is applied again. */
@@ -293,17 +372,26 @@ export class Store {
     const put = await this.#answer(need).finally(end)
     if (beginning !== this.#beginnings) return
     put()
-    for (const event of events) if (serverOf(event) === need.server || event.name === "USER_UPDATE") this.#apply(event)
+    for (const event of events) if (serverOf(event) === need.server || ofUsers.has(event.name)) this.#apply(event)
     for (const change of changedBy(need, this.state)) this.#tell(change)
   }
 
   /** @returns what puts the answer into the state, where there is still a place for it */
   async #answer(need: Need): Promise<() => void> {
     const { state } = this
+    const statuses: Statuses = new Map()
     switch (need.part) {
       case "relationships": {
-        const relationships = await this.#reads.relationships()
-        return () => void (state.relationships = relationships)
+        const relationships = await this.#reads.relationships(statuses)
+        return () => {
+          state.relationships = relationships
+          setPresences(state, statuses)
+        }
+      }
+      case "presences": {
+        const open = [...state.servers].flatMap(([id, server]) => (server ? [id] : []))
+        const known = await this.#reads.statuses(open)
+        return () => setPresences(state, known)
       }
       case "notifications": {
         const notifications = await this.#reads.notifications()
@@ -328,9 +416,11 @@ export class Store {
         }
       }
       case "server": {
-        const server = await this.#reads.server(state.user!.id, need.server)
+        const server = await this.#reads.server(state.user!.id, need.server, { statuses })
         return () => {
-          if (state.servers.has(need.server)) state.servers.set(need.server, server)
+          if (!state.servers.has(need.server)) return
+          state.servers.set(need.server, server)
+          setPresences(state, statuses)
         }
       }
       case "bans": {
@@ -350,6 +440,8 @@ export class Store {
         }
       }
       case "history": {
+        // With its server.
+        if (state.servers.get(need.server)?.histories.has(need.channel)) return () => {}
         const history: History | undefined = await this.#reads.history(need.channel)
         return () => {
           const server = state.servers.get(need.server)
@@ -373,13 +465,32 @@ export class Store {
 
 /** A store that follows a gateway client, and reads with a REST client. */
 export function createStore(
-  { client, gateway }: { client: ReadingClient | Client; gateway: Pick<GatewayClient, "on"> },
+  { client, gateway }: { client: ReadingClient | Client; gateway: Pick<GatewayClient, "on" | "addIntents"> },
   options: Omit<StoreOptions, "client"> = {},
 ): Store {
   const store = new Store({ ...options, client: () => client as ReadingClient })
   store.follow(gateway)
   return store
 }
+
+const warn = (error: unknown) => console.warn("@starling/client: the store could not read, and tries again:", error)
+
+type Timer = ReturnType<typeof setTimeout>
+
+/** In Node it keeps no process alive. */
+function later(act: () => void, ms: number): Timer {
+  const timer = setTimeout(act, ms)
+  ;(timer as { unref?(): void }).unref?.()
+  return timer
+}
+
+function addTo(needs: Need[], { part, server, channel }: Need): void {
+  const isThere = needs.some(other => other.part === part && other.server === server && other.channel === channel)
+  if (!isThere) needs.push({ part, server, channel } as Need)
+}
+
+/** They tell of users, wherever these are shown. */
+const ofUsers: ReadonlySet<string> = new Set(["USER_UPDATE", "PRESENCE_UPDATE"])
 
 /** The server that an event is about; undefined: none. */
 export function serverOf({ data }: AnyEvent): Snowflake | undefined {
@@ -391,6 +502,8 @@ export function serverOf({ data }: AnyEvent): Snowflake | undefined {
 function changedBy(need: Need, { servers, directs }: ClientState): Change[] {
   const channels = (ids: Iterable<Snowflake>): Change[] => [...ids].map(id => `channel ${id}` as const)
   switch (need.part) {
+    case "relationships":
+      return ["relationships", "presences"]
     case "server":
       return [
         "servers",
@@ -420,7 +533,7 @@ function changesOf({ name, data }: AnyEvent): Change[] {
       ? []
       : [`channel ${channel_id}`, ...(name === "MESSAGE_CREATE" ? ["unread" as const] : [])]
   if (name.startsWith("NOTIFICATION_")) return ["notifications"]
-  if (name.startsWith("RELATIONSHIP_")) return ["relationships"]
+  if (name.startsWith("RELATIONSHIP_")) return ["relationships", "presences"]
   if (name === "PRESENCE_UPDATE") return ["presences"]
   if (name === "GUILD_CREATE" || name === "GUILD_DELETE" || name === "GUILD_UPDATE")
     return ["servers", `server ${server_id ?? id ?? ""}`]

@@ -1,35 +1,48 @@
 /** The client's store: what it reads, what it keeps, and whom it tells. READY's model tests hold what it shows. */
 import { GatewayClient } from "../../client/gateway.ts"
 import { createClient } from "../../client/client.ts"
-import { Store, type Change } from "../../client/store.ts"
+import { Reads } from "../../client/reads.ts"
+import { createStore, Store, type Change, type StoreOptions } from "../../client/store.ts"
 import { NodeWebSocket } from "../../bench/load/node-websocket.ts"
 import { onTestFinished } from "vitest"
+import { allIntents } from "../../src/contract/core/intents.ts"
 import type { Person } from "../kit/person.ts"
 import { dmBetween, sharedServer } from "../kit/seeds.ts"
 import { expect, test, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-/** A person's store on a worker, with the paths that it has asked for. */
-async function storeOf(shared: SharedCluster, person: Person, open: (store: Store) => void, maxMessages = 500) {
+/** A person's store on a worker, with the paths that it has asked for. While `network` is down, REST has no answer. */
+async function storeOf(
+  shared: SharedCluster,
+  person: Person,
+  open: (store: Store) => void,
+  options: Partial<StoreOptions> = {},
+  network: { isDown?: boolean; onAsk?: (path: string, store: Store) => void } = {},
+) {
   const { url } = shared.east
   const asked: string[] = []
   const client = createClient({
     baseUrl: url,
     token: person.token,
+    retry: { attempts: 2, firstMs: 1, maxMs: 1, jitter: 1 },
     fetch: (to, init) => {
-      asked.push(new URL(to instanceof Request ? to.url : to).pathname.replace("/api/v1", ""))
+      if (network.isDown) return Promise.reject(new TypeError("fetch failed"))
+      const path = new URL(to instanceof Request ? to.url : to).pathname.replace("/api/v1", "")
+      asked.push(path)
+      network.onAsk?.(path, store)
       return fetch(to, init)
     },
   })
-  const gateway = new GatewayClient({ url, token: person.token, WebSocket: NodeWebSocket })
-  const store = new Store({ client: () => client, unreadEveryMs: 50, maxMessages })
+  const backoff = { firstMs: 10, maxMs: 50 }
+  const gateway = new GatewayClient({ url, token: person.token, WebSocket: NodeWebSocket, backoff })
+  const store: Store = new Store({ client: () => client, unreadEveryMs: 50, presencesWithinMs: 50, ...options })
   const told: ReadonlySet<Change>[] = []
   store.subscribe(changes => told.push(changes))
   store.follow(gateway)
   open(store)
   await gateway.connect()
   onTestFinished(() => gateway.close())
-  await until("the store has read", () => !store.isReading)
+  if (!network.isDown) await until("the store has read", () => !store.isReading)
   return { client, gateway, store, asked, told }
 }
 
@@ -44,7 +57,9 @@ test("CLIENT7, CLIENT8: it reads what is opened, older messages by the page, and
   await rest.createServer({ name: "Never opened" })
   const sent: string[] = []
   for (let i = 0; i < 120; i++) sent.push((await rest.createMessage({ channel_id: channel.id, content: `${i}` })).id)
-  const { store, asked } = await storeOf(shared, ada, one => one.openChannel(channel.id, server.id), 100)
+  const { store, asked } = await storeOf(shared, ada, one => one.openChannel(channel.id, server.id), {
+    maxMessages: 100,
+  })
 
   expect(asked.filter(path => path.endsWith("/messages"))).toEqual([`/channels/${channel.id}/messages`])
   expect(asked.filter(path => /^\/servers\/\d+$/.test(path))).toEqual([`/servers/${server.id}`])
@@ -75,6 +90,19 @@ test("CLIENT7, CLIENT8: it reads what is opened, older messages by the page, and
 
   store.closeChannel(channel.id)
   expect(store.messages(channel.id)).toBeUndefined()
+})
+
+test("a channel that is opened while its server is being read is read, once", async ({ shared }) => {
+  const { ada, server, channel } = await shared.seed(sharedServer)
+  const late = await ada.on(shared.west).createChannel({ server_id: server.id, name: "late" })
+  const [first, second] = [channel, late].map(({ id }) => `/channels/${id}/messages`)
+  // By now it is decided which channels are read with the server.
+  const onAsk = (path: string, store: Store) => {
+    if (path === first) store.openChannel(late.id, server.id)
+  }
+  const { store, asked } = await storeOf(shared, ada, one => one.openChannel(channel.id, server.id), {}, { onAsk })
+  expect([channel, late].map(({ id }) => store.messages(id))).toEqual([[], []])
+  expect(asked.filter(path => path.endsWith("/messages"))).toEqual([first, second])
 })
 
 test("what is unread follows messages and acknowledgements; a DM is opened by its id", async ({ shared }) => {
@@ -108,4 +136,79 @@ test("the connection is told: live, on its way back, live again", async ({ share
   await until("what was missed is there", () => store.messages(channel.id)?.at(-1)?.content === "while away")
   gateway.close()
   expect(seen).toEqual(["returning", "live"])
+  expect(() => createStore({ client: ada.on(shared.east), gateway })).toThrow("before you call connect()")
+})
+
+test("CLIENT6: presences of friends and members are those of a fresh read, also after a resume that missed changes", async ({
+  shared,
+}) => {
+  const { ada, lin, server } = await shared.seed(sharedServer)
+  const { east, west } = shared
+  const friend = await shared.person("friend")
+  await ada.on(east).requestFriend({ user_id: friend.id })
+  await friend.on(west).acceptFriend({ user_id: ada.id })
+  await Promise.all([lin.listen(west), friend.listen(west)])
+  // Who is connected all the time hears what the store misses.
+  const witness = await ada.listen(east, { intents: allIntents })
+  const { store, client, gateway, told } = await storeOf(shared, ada, one => one.openServer(server.id))
+  const statuses = () => [lin, friend].map(({ id }) => store.state.presences.get(id)?.status)
+  const agrees = async (...expected: string[]) => {
+    await until(`${statuses().join()} is ${expected.join()}`, () => statuses().join() === expected.join())
+    const fresh = await new Reads(() => client).afresh()
+    expect([lin, friend].map(({ id }) => fresh.presences.get(id)?.status)).toEqual(expected)
+  }
+  const becomes = async (person: Person, status: "dnd" | "idle") => {
+    await person.on(west).updatePresence({ status })
+    await witness.next("PRESENCE_UPDATE", {
+      where: ({ user_id, status: said }) => user_id === person.id && said === status,
+      timeoutMs: 60_000,
+    })
+  }
+  await agrees("online", "online")
+  await becomes(lin, "dnd")
+  await agrees("dnd", "online")
+  gateway.close()
+  await becomes(friend, "dnd")
+  await becomes(lin, "idle")
+  expect(statuses()).toEqual(["dnd", "online"])
+  told.length = 0
+  await gateway.connect()
+  await agrees("idle", "dnd")
+  expect(told.some(changes => changes.has("presences"))).toBe(true)
+})
+
+test("what could not be read is read again, by itself and when the connection is back; typing ends by itself", async ({
+  shared,
+}) => {
+  const { ada, lin, server, channel } = await shared.seed(sharedServer)
+  const rest = ada.on(shared.west)
+  const { id: second } = await rest.createServer({ name: "Second" })
+  const network = { isDown: true }
+  const errors: unknown[] = []
+  const options = { onError: (error: unknown) => errors.push(error), typingMs: 100 }
+  const { store, gateway } = await storeOf(shared, ada, one => one.openServer(server.id), options, network)
+  await until("it could not read anything", () => errors.length >= 5)
+  expect(errors[0]).toBeInstanceOf(TypeError)
+  expect(store.state.servers.get(server.id)).toBeUndefined()
+  expect(store.isReading).toBe(true)
+  network.isDown = false
+  await until("it has read", () => !store.isReading)
+  expect(store.state.servers.get(server.id)?.members.size).toBe(2)
+  expect(store.state.unread).toBeDefined()
+
+  network.isDown = true
+  errors.length = 0
+  store.openServer(second)
+  await until("it could not be read", () => errors.length === 1)
+  network.isDown = false
+  gateway.drop()
+  await until("it is read after all", () => store.state.servers.get(second) !== undefined)
+  expect(errors).toHaveLength(1)
+
+  const typist = await lin.listen(shared.west)
+  const typing = () => store.state.typing.has(`${channel.id} ${lin.id}`)
+  typist.typing(channel.id)
+  await until("somebody types", typing)
+  // The server would end it after ten seconds.
+  await until("they are done", () => !typing(), { timeoutMs: 6_000 })
 })

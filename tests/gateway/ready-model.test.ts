@@ -6,7 +6,9 @@ import { randomInt } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Reads, type ReadingClient } from "../../client/reads.ts"
 import { ApiError } from "../../client/rest.ts"
+import { eventIntents } from "../../client/contract.ts"
 import { reducers } from "../../client/state.ts"
+import { storeIntents } from "../../client/store.ts"
 import { events, operatorRoutes, routes, type EventName, type Routes } from "../../src/contract/contract.ts"
 import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 import { allIntents } from "../../src/contract/core/intents.ts"
@@ -32,7 +34,7 @@ const later = names.filter(name => name !== "READY")
  * nothing.
  */
 const silent: ReadonlyMap<EventName, string> = new Map([
-  ["RESUMED", "what was missed follows"],
+  ["RESUMED", "what was missed follows; presences, which may be lost, are read again"],
   ["SESSION_POSITION", "moves nothing but the position"],
   ["GUILD_MEMBERS_CHUNK", "is only sent to clients that ask, and says what the events have said"],
   ["TYPING_START", "may be lost, and no read shows it"],
@@ -43,7 +45,6 @@ const silent: ReadonlyMap<EventName, string> = new Map([
   ["WEBHOOKS_UPDATE", "says that webhooks are to be read again, which nobody keeps"],
   ["SECURITY_LOGOUT", "is the last that a session is told"],
   ["PRESENCE_UPDATE", "may be lost; a client that wants to be sure asks"],
-  ["MESSAGE_ACK", "is told of what a client reads where it shows it, not before"],
   ["NOTIFICATION_SETTINGS_UPDATE", "is told of what a client reads where it shows it, not before"],
 ])
 /** Events that no request and no client can bring about. */
@@ -83,6 +84,8 @@ const unseen: readonly string[] = [
 
 test("every event has its model, and every route that changes something somebody who uses it", () => {
   expect(Object.keys(reducers).toSorted()).toEqual(names.toSorted())
+  const withheld = names.filter(name => (eventIntents[name] & ~storeIntents) !== 0)
+  expect(withheld.filter(name => !silent.has(name))).toEqual([])
   // What operators do is no act of a user.
   const changing = Object.entries<Route>(routes).flatMap(([name, { method }]) =>
     method === "GET" || name in operatorRoutes ? [] : [name],
@@ -207,6 +210,7 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   await rest.deleteChannel({ channel_id: short.id })
   await rest.createChannel({ server_id, name: "newer" })
   await lin.on(west).putServerNotificationSettings({ server_id, level: "mentions" })
+  const last = await rest.createMessage({ channel_id, content: "unread to the end" })
   await rest.setOverride({ channel_id, target_id: mo.id, type: "member", allow: [], deny: ["messages.send"] })
   await rest.setOverride({
     channel_id: hidden.id,
@@ -229,6 +233,10 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   client.drop()
   await client.reconnect(west.url)
   await shared.settle()
+  for (const model of models) await model.caughtUp()
+  // Nothing that follows has it count what is unread again.
+  await lin.on(east).ackMessages({ channel_id })
+  await client.next("MESSAGE_ACK", { where: ({ message_id }) => message_id === last.id })
   for (const model of models) await model.caughtUp()
 
   const fresh = await new Reads(readsOf(shared, lin, random)).afresh()

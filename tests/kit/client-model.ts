@@ -19,7 +19,7 @@ export class ModelClient {
     const onError = (error: unknown) => {
       this.#failure = error
     }
-    this.#store = new Store({ client, everything: true, unreadEveryMs: 0, onError })
+    this.#store = new Store({ client, everything: true, unreadEveryMs: 0, presencesWithinMs: 0, onError })
     this.#deafTo = deafTo
   }
 
@@ -85,8 +85,7 @@ export function compared(told: ClientState, read: ClientState): { told: unknown;
     }),
     servers: sorted(state.servers, (server, id) => {
       if (!server) return "not read"
-      const { channels, roles, members, bans, emojis, packs, histories, voice } = server
-      const facts = state === told ? { ...server.facts, member_count: members.size } : server.facts
+      const { facts, channels, roles, members, bans, emojis, packs, histories, voice } = server
       const floorOf = (channel: Snowflake) => other.servers.get(id)?.histories.get(channel)?.floor ?? 0n
       return {
         facts,

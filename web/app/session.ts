@@ -149,7 +149,9 @@ function begin(token: string): void {
   current.value?.gateway.close()
   const client = createClient({ baseUrl: origin, token, retry: patient })
   const gateway = new GatewayClient({ url: origin, token, intents: allIntents })
-  const store = new Store({ client: () => client, maxMessages: 300 })
+  // The dot says that there is no connection.
+  gateway.on("error", () => {})
+  const store = new Store({ client: () => client, maxMessages: 300, onError() {} })
   const account = signal<UserResponse | undefined>(undefined)
   const asOf = signal<number | undefined>(undefined)
   store.subscribe(changes => {
