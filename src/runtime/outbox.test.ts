@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { afterAll, expect, test } from "vitest"
 import { placeIn } from "../cluster/delivery-log.ts"
 import { silentLog } from "../observability/log.ts"
@@ -137,7 +139,7 @@ test("OUT3: what could not be deleted is deleted by the next sweep, with the mes
     { replications: "one", append: async () => {}, at: () => 0 },
     { tell: async () => {} },
     async rows => {
-      asked.push(rows)
+      asked.push(rows.map(({ shard: of, number, messages }) => ({ shard: of, number, messages })))
       if (asked.length === 1) throw new Error("not now")
     },
   )
@@ -172,5 +174,24 @@ test("OUT3: what could not be deleted is deleted by the next sweep, with the mes
   shard.commitRow(4)
   const last = [{ shard: 1, number: 3, messages: [{ channel_id: "70", message_id: "704" }] }]
   await expect.poll(() => asked).toEqual([swept, swept, last])
+  outbox.stop()
+})
+
+test("of a row that has arrived its events are not kept until it is deleted", async () => {
+  setFlagsFromString("--expose-gc")
+  const collect = runInNewContext("gc") as () => void
+  const { outbox, row } = ownerOf({ replications: "one", append: async () => {}, at: () => 0 })
+  const publish = () => {
+    const text = new RawJson('{"content":"long"}')
+    const told = new WeakRef(text)
+    outbox.publish([{ ...row, items: [["e", "7", { kind: "user", user: "7" }, "NAME", [], text]] }], () => {})
+    return told
+  }
+  const told = publish()
+  await expect.poll(() => outbox.unconfirmed).toBe(0)
+  // Another turn: what a WeakRef was asked for stays until its own is over.
+  await new Promise(setImmediate)
+  collect()
+  expect(told.deref()).toBeUndefined()
   outbox.stop()
 })

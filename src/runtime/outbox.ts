@@ -95,16 +95,24 @@ interface Flush {
   readonly inEffect: (() => void) | undefined
 }
 
-/** A row of which everything has arrived; when, by the clock and by the time in which Redis was well. */
-interface Confirmed {
-  readonly row: Row
+/** What is remembered of a row of which everything has arrived, until it is deleted. Its events are not. */
+interface Confirmed extends SweptRow {
+  readonly owned: Shard
+  /** What Redis may lose: jobs, and sessions that ended. */
+  readonly items: readonly RowItem[]
+  /** When it was, by the clock and by the time in which Redis was well. */
   readonly at: number
   wellAt: number
 }
 
+const isSentAgain = ([kind]: RowItem): boolean => kind === "j" || kind === "r"
+const nothing: readonly never[] = []
+
 /** What a row does to sessions. */
-const revokedBy = (row: Row): readonly string[] => row.items.flatMap(item => (item[0] === "r" ? item[1] : []))
-const renewedBy = (row: Row): readonly string[] => row.items.flatMap(item => (item[0] === "n" ? item[1] : []))
+const revokedBy = (row: Pick<Row, "items">): readonly string[] =>
+  row.items.flatMap(item => (item[0] === "r" ? item[1] : []))
+const renewedBy = (row: Pick<Row, "items">): readonly string[] =>
+  row.items.flatMap(item => (item[0] === "n" ? item[1] : []))
 const changesSessions = ({ items }: Row): boolean => items.some(([kind]) => kind === "r" || kind === "n")
 
 /**
@@ -261,7 +269,7 @@ export class Outbox implements Publisher {
   }
 
   /** OUT2. Beside the appends, which do not wait for a worker that is slow to hear of it. */
-  #changeAccess(rows: readonly Row[]): Promise<void> | undefined {
+  #changeAccess(rows: readonly Pick<Row, "items">[]): Promise<void> | undefined {
     const { targets } = this.#options
     const revoked = rows.flatMap(revokedBy)
     const renewed = rows.flatMap(renewedBy)
@@ -294,10 +302,9 @@ export class Outbox implements Publisher {
     const workers = new Set(owned.flatMap(shard => [...shard.sent.keys()]))
     await Promise.all([...workers].map(worker => this.#compare(worker, owned)))
 
-    const recent = this.#confirmed.map(({ row }) => row)
+    const recent = [...this.#confirmed]
     // What was cached before the fail-over is not asked for after it, so nothing is to be renewed.
-    const revoked = recent.map(row => ({ ...row, items: row.items.filter(([kind]) => kind === "r") }))
-    this.#changeAccess(revoked)?.catch(() => {})
+    this.#changeAccess(recent)?.catch(() => {})
     for (const row of recent)
       for (const item of row.items)
         if (item[0] === "j") await this.#untilDone("adding a job", () => targets.addJob(jobOf(item)))
@@ -619,7 +626,16 @@ export class Outbox implements Publisher {
   #confirm(row: Row): void {
     this.#unconfirmed--
     this.#options.metrics.outbox.confirmed.inc()
-    this.#confirmed.push({ row, at: this.#options.clock.monotonic(), wellAt: this.#options.cluster.view.wellForMs })
+    const { shard: owned, number, items } = row
+    this.#confirmed.push({
+      owned,
+      shard: owned.number,
+      number,
+      messages: messagesIn(items),
+      items: items.some(isSentAgain) ? items.filter(isSentAgain) : nothing,
+      at: this.#options.clock.monotonic(),
+      wellAt: this.#options.cluster.view.wellForMs,
+    })
   }
 
   /** OUT3; the newest row of a shard stays: it names the last id. */
@@ -632,24 +648,23 @@ export class Outbox implements Publisher {
     const old: Confirmed[] = []
     const kept: Confirmed[] = []
     for (const entry of this.#confirmed) {
-      if (this.#options.shards.get(entry.row.shard.number) !== entry.row.shard) continue
-      const isOld = entry.at <= before && entry.wellAt <= wellBefore && entry.row.number < entry.row.shard.committedRow
+      const { owned, shard, number, at, wellAt } = entry
+      if (this.#options.shards.get(shard) !== owned) continue
+      const isOld = at <= before && wellAt <= wellBefore && number < owned.committedRow
       if (isOld && old.length < maxSwept) old.push(entry)
       else kept.push(entry)
     }
     this.#confirmed = kept
     if (old.length === 0) return
     try {
-      await store.sweep(
-        old.map(({ row }) => ({ shard: row.shard.number, number: row.number, messages: messagesIn(row.items) })),
-      )
+      await store.sweep(old)
     } catch (error) {
       // They may be gone: what is deleted already is deleted again.
       this.#confirmed = [...old, ...this.#confirmed]
       throw error
     }
     const newest = new Map<Shard, number>()
-    for (const { row } of old) newest.set(row.shard, Math.max(newest.get(row.shard) ?? 0, row.number))
+    for (const { owned, number } of old) newest.set(owned, Math.max(newest.get(owned) ?? 0, number))
     for (const [shard, number] of newest) shard.forgetSent(number)
     metrics.outbox.deleted.inc(old.length)
     if (old.length === maxSwept) await this.#sweep()
