@@ -105,7 +105,7 @@ async function posts(harness: Harness, starling: Starling, seconds: number): Pro
   const before = readCpu(starling.parts)
   const { posts: count, latency } = await load(seconds)
   const cpu = cpuSince(starling.parts, before)
-  const deferred = await deferredWork(starling.parts, idle)
+  const deferred = await deferredWork(harness.databaseUrl, starling.parts, idle)
   await clients.stop()
   const byPart = Object.fromEntries(Object.entries(cpu).map(([name, used]) => [name, (used + deferred[name]!) / count]))
   return { cpu: sum(byPart), byPart, p50: latency.p50 }

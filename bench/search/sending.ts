@@ -59,7 +59,7 @@ export async function benchSending(
     const { posts, seconds, latency } = await load(extent.seconds)
     const used = scale(cpuSince(starling.parts, before), 1 / posts)
     const cpuOfWebWorkers = cpuSince(webWorkers, webBefore).web / posts
-    const deferred = scale(await deferredWork(starling.parts, idle), 1 / posts)
+    const deferred = scale(await deferredWork(harness.databaseUrl, starling.parts, idle), 1 / posts)
     const [cpu, cpuAfterwards] = [sum(used), sum(deferred)]
     const cpuOfPostgres = used.postgres + deferred["postgres"]!
     await clients.stop()
