@@ -134,7 +134,7 @@ test("OUT2, P19: a logout is answered and confirmed once it is in effect; what o
 })
 
 test("OUT3: what could not be deleted is deleted by the next sweep, with the messages that it was about; the newest row stays", async () => {
-  const asked: unknown[] = []
+  const asked: { number: number; messages: readonly unknown[] }[][] = []
   const { outbox, shard, row } = ownerOf(
     { replications: "one", append: async () => {}, at: () => 0 },
     { tell: async () => {} },
@@ -174,6 +174,20 @@ test("OUT3: what could not be deleted is deleted by the next sweep, with the mes
   shard.commitRow(4)
   const last = [{ shard: 1, number: 3, messages: [{ channel_id: "70", message_id: "704" }] }]
   await expect.poll(() => asked).toEqual([swept, swept, last])
+  // One statement names so many messages, and the next one those that are left.
+  const many = Array.from({ length: 50_000 }, (_, i) => String(i))
+  const large = [many, ["1"], []].map((ids, i): Row => {
+    const event = ["e", "7", everybody, "NAME", [], data, ["70", ...ids]] as const
+    return { ...row, number: 5 + i, items: [event] }
+  })
+  outbox.publish(large, () => {})
+  shard.commitRow(7)
+  const cut = [
+    [4, 0],
+    [5, 50_000],
+  ]
+  const sizes = () => asked.slice(3).map(rows => rows.map(({ number, messages }) => [number, messages.length]))
+  await expect.poll(sizes).toEqual([cut, [[6, 1]]])
   outbox.stop()
 })
 

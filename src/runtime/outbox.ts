@@ -19,8 +19,8 @@ import { append } from "../std/multi-map.ts"
 const saveBatchSize = 128
 /** Bytes of the parts that are appended to a log at once; one part may be larger. */
 const maxAppendBytes = 1024 * 1024
-/** Rows that one statement deletes. */
-const maxSwept = 10_000
+/** Rows that one statement deletes, and messages that it names: the last row may bring more. */
+const maxSwept = { rows: 10_000, messages: 50_000 }
 
 /** The delivery logs of all workers, as the outbox writes to them. */
 export interface LogAppends {
@@ -647,12 +647,16 @@ export class Outbox implements Publisher {
     const wellBefore = view.wellForMs - timing.keepMs
     const old: Confirmed[] = []
     const kept: Confirmed[] = []
+    let [named, isCut] = [0, false]
     for (const entry of this.#confirmed) {
       const { owned, shard, number, at, wellAt } = entry
       if (this.#options.shards.get(shard) !== owned) continue
       const isOld = at <= before && wellAt <= wellBefore && number < owned.committedRow
-      if (isOld && old.length < maxSwept) old.push(entry)
-      else kept.push(entry)
+      isCut ||= isOld && (old.length >= maxSwept.rows || named >= maxSwept.messages)
+      if (isOld && !isCut) {
+        old.push(entry)
+        named += entry.messages.length
+      } else kept.push(entry)
     }
     this.#confirmed = kept
     if (old.length === 0) return
@@ -667,7 +671,7 @@ export class Outbox implements Publisher {
     for (const { owned, number } of old) newest.set(owned, Math.max(newest.get(owned) ?? 0, number))
     for (const [shard, number] of newest) shard.forgetSent(number)
     metrics.outbox.deleted.inc(old.length)
-    if (old.length === maxSwept) await this.#sweep()
+    if (isCut) await this.#sweep()
   }
 
   /** What must happen is tried until it does, or until this worker ends and the next owner does it. */
