@@ -258,8 +258,11 @@ export const clusterConfig = {
     answerTimeoutMs: 4_400,
   },
 
-  /** Every worker looks at what operators say of the service, its state, blocked addresses and requests, so long after it last did. */
-  service: { lookEveryMs: 500 },
+  /**
+   * PostgreSQL announces to every worker what operators say of the service, its state, blocked addresses and requests. A worker looks at it
+   * then, and `restMs` after it last did; `lookEveryMs` after that while announcements do not arrive there, or a request is not answered.
+   */
+  service: { lookEveryMs: 500, restMs: 5_000 },
 
   /**
    * Log files of a host. The one that is written is put aside when it is larger or older than one may be, and zipped. What was put aside is

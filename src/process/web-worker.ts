@@ -69,8 +69,8 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
   const closeAll = async () => {
     noting.stop()
     await rest.stopDeferred()
-    service.stop()
     requests.stop()
+    await service.stop()
     await host.stop()
     await texts.stop()
     watching.stop()
@@ -132,11 +132,12 @@ async function watchService(
   { storage }: WebConnections,
   { ask, create }: Cluster,
 ) {
-  const { lookEveryMs } = topology.service
+  const { lookEveryMs, restMs } = topology.service
   const requests = new OperatorRequests({ ask, create, storage, self: self.id, lookEveryMs, clock, log })
   const service = await ServerStatusWatch.start({
     storage,
     everyMs: lookEveryMs,
+    restMs,
     classifiers: backendsOf(config.classifiers),
     onAsked: () => requests.begin(),
     clock,

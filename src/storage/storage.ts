@@ -11,7 +11,16 @@ import { connectionCapacityStorage } from "./core/connection-capacity.ts"
 import { botsStorage } from "./accounts/bots.ts"
 import { channelsStorage } from "./communities/channels.ts"
 import type { Metrics } from "../observability/metrics.ts"
-import { bounded, inTransaction, observing, openPool, within, type Observe, type PoolOptions } from "./core/database.ts"
+import {
+  bounded,
+  inTransaction,
+  observing,
+  openPool,
+  within,
+  type Observe,
+  type PoolOptions,
+  type Sql,
+} from "./core/database.ts"
 import { deliveriesStorage } from "./messages/deliveries.ts"
 import { directsStorage } from "./social/directs.ts"
 import { emojisStorage } from "./communities/emojis.ts"
@@ -25,6 +34,7 @@ import { iconsStorage } from "./communities/icons.ts"
 import { importsStorage, openImport } from "./imports.ts"
 import { invitesStorage } from "./communities/invites.ts"
 import { Fenced, Lane } from "./core/lanes.ts"
+import { Listener, type ListenerOptions } from "./core/listener.ts"
 import { mailsStorage } from "./accounts/mails.ts"
 import { mentionsStorage } from "./messages/mentions.ts"
 import { messagesStorage } from "./messages/messages.ts"
@@ -80,8 +90,8 @@ export type StorageOptions = Omit<PoolOptions, "connections" | "onLoss"> & {
 
 /** Connections that a process has at most. */
 export function connectionsOf(readConnections: number, role: "web" | "job" | "primary"): number {
-  // A lane of its own, or the search index; the primary keeps none.
-  return readConnections + searchConnections + (role === "primary" ? 0 : 1)
+  // A lane of its own and what operators say, or the search index; the primary keeps none.
+  return readConnections + searchConnections + { web: 2, job: 1, primary: 0 }[role]
 }
 
 /** Statements of searches at once, and the milliseconds that one may take. */
@@ -92,19 +102,40 @@ const slack = 250
 /** The most that one step of the search index takes, and holds shards of it. */
 const stepTimeoutMs = 20_000
 
+/**
+ * Counts the begin and the end of whatever may write: while the count stays, this process has committed
+ * nothing.
+ */
+class Work {
+  #count = 0
+  readonly #note = () => void this.#count++
+
+  get count(): number {
+    return this.#count
+  }
+
+  readonly observe: Observe = query => {
+    this.#note()
+    query.then(this.#note, this.#note)
+    return query
+  }
+}
+
 /** How statements are counted. */
 function observers(metrics: StorageOptions["metrics"], readConnections: number) {
   const waits = new PoolWaits(readConnections, { onWaited: seconds => metrics?.pools.waitSeconds.observe(seconds) })
   const observe = (group: string): Observe =>
     metrics ? observing(metrics, { pool: "read", isFailure: () => true, waits, group }) : query => query
-  const observeLane: Observe = metrics
+  const work = new Work()
+  const countLane: Observe = metrics
     ? observing(metrics, { pool: "lane", isFailure: error => !(error instanceof Fenced) })
     : query => query
-  return { waits, observe, observeLane }
+  const observeLane: Observe = query => countLane(work.observe(query))
+  return { work, waits, observe, observeLane }
 }
 
 /** What keeps the search index, on one connection: each step of it is a transaction. */
-function openSearchIndex(pool: Omit<PoolOptions, "connections">, observe: Observe) {
+function openSearchIndex(pool: Omit<PoolOptions, "connections">, observe: Observe, work: Work) {
   const indexing = openPool({
     ...pool,
     connections: 1,
@@ -116,11 +147,33 @@ function openSearchIndex(pool: Omit<PoolOptions, "connections">, observe: Observ
   return {
     step: <T>(act: (step: Step) => Promise<T>): Promise<T> =>
       within(
-        inTransaction(indexing, sql => act(bounded(searchIndexStorage(sql), pool.statementTimeoutMs, observe))),
+        work.observe(
+          inTransaction(indexing, sql => act(bounded(searchIndexStorage(sql), pool.statementTimeoutMs, observe))),
+        ),
         stepTimeoutMs,
         "a step of the search index",
       ),
     close: () => indexing.end({ timeout: 1 }),
+  }
+}
+
+/** A connection on which is heard what the triggers of migration 0018 announce. */
+function listenToService(
+  connection: ListenerOptions["connection"],
+  sql: Sql,
+  listening: Pick<ListenerOptions, "onAnnounced" | "onTurn" | "clock" | "log">,
+) {
+  const channel = "starling_service"
+  const announce = async (text: string) => sql`SELECT pg_notify(${channel}, ${text})`
+  const listener = new Listener({ connection, channel, announce, ...listening })
+  return {
+    /** Whether a change is heard of at once. */
+    get hears() {
+      return listener.hears
+    },
+    /** As `serverStatus.look`; it shows that the connection stands. */
+    look: () => listener.ask(own => serverStatusStorage(own).look()),
+    stop: () => listener.stop(),
   }
 }
 
@@ -142,9 +195,16 @@ export function openStorage(options: StorageOptions) {
     name: `${pool.name} search`,
     settings: searchSettings,
   })
-  const { waits, observe, observeLane } = observers(metrics, readConnections)
-  const asked = <Group extends object>(name: string, group: Group) =>
+  const { work, waits, observe, observeLane } = observers(metrics, readConnections)
+  /** Only asks whether anything has changed. */
+  const looked = <Group extends object>(name: string, group: Group) =>
     bounded(group, options.statementTimeoutMs, observe(name))
+  const asked = <Group extends object>(name: string, group: Group) => {
+    const seen = observe(name)
+    return bounded(group, options.statementTimeoutMs, query => seen(work.observe(query)))
+  }
+  const { epochs, ping, ...placement } = placementStorage(sql, listUnread)
+  const { look, ...serverStatus } = serverStatusStorage(sql)
   return {
     users: asked("users", usersStorage(sql)),
     userDirectory: asked("userDirectory", userDirectoryStorage(sql)),
@@ -194,15 +254,15 @@ export function openStorage(options: StorageOptions) {
     mails: asked("mails", mailsStorage(sql)),
     accountDeletion: asked("accountDeletion", accountDeletionStorage(sql)),
     exports: asked("exports", exportsStorage(sql)),
-    placement: asked("placement", placementStorage(sql, listUnread)),
-    lineage: asked("lineage", lineageStorage(sql)),
+    placement: { ...asked("placement", placement), ...looked("placement", { epochs, ping }) },
+    lineage: looked("lineage", lineageStorage(sql)),
     migrations: asked("migrations", migrationsStorage(sql)),
     connections: asked("connections", connectionCapacityStorage(sql)),
     wal: asked("wal", walStorage(sql)),
     tells: asked("tells", tellsStorage(sql)),
     voice: asked("voice", voiceStorage(sql)),
     webhooks: asked("webhooks", webhooksStorage(sql)),
-    serverStatus: asked("serverStatus", serverStatusStorage(sql)),
+    serverStatus: { ...asked("serverStatus", serverStatus), ...looked("serverStatus", { look }) },
     addressBlocks: asked("addressBlocks", addressBlocksStorage(sql)),
     accessTokens: asked("accessTokens", accessTokensStorage(sql)),
     accessUses: asked("accessUses", accessUsesStorage(sql)),
@@ -218,10 +278,15 @@ export function openStorage(options: StorageOptions) {
     /** Searches have connections of their own: what takes long keeps nothing else waiting. */
     search: bounded(searchStorage(searching), searchTimeoutMs + slack, observe("search")),
     searchLag: asked("searchLag", searchLagStorage(sql)),
-    openSearchIndex: () => openSearchIndex(pool, observe("searchIndex")),
+    openSearchIndex: () => openSearchIndex(pool, observe("searchIndex"), work),
     openImport: () => openImport(pool),
+    /** Hears what operators say of the service. */
+    listenToService: (listening: Pick<ListenerOptions, "onAnnounced" | "onTurn" | "clock" | "log">) =>
+      listenToService({ ...pool, name: `${pool.name} listening` }, sql, listening),
     openLane: (incarnation: string, lane: number, generation: number) =>
       new Lane({ ...pool, incarnation, lane, generation, name: `${pool.name} lane ${lane}`, observe: observeLane }),
+    /** Changes with everything that this process asks which may write, when it begins and when it ends. */
+    work: () => work.count,
     /** Has a function called whenever a connection is lost: PostgreSQL may be another one when it is back. */
     onLoss(listener: () => void): void {
       lossListeners.push(listener)

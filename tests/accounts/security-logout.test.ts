@@ -213,8 +213,13 @@ test("P12: everybody is logged out at once: told, closed with 4004, refused ever
 test("a user who has logged in again before their worker hears of the logout of everybody stays, and is told nothing", async ({
   cluster,
 }) => {
-  // Rarely enough that there is time for it.
-  const [worker] = await cluster.boot(1, { limited: true, topology: { service: { lookEveryMs: 3_000 } } })
+  // It is announced to nobody, and looked for rarely enough that there is time for it.
+  await cluster.sql`ALTER TABLE service DISABLE TRIGGER service_announced`
+  await cluster.sql`ALTER TABLE operator_requests DISABLE TRIGGER operator_requests_announced`
+  const [worker] = await cluster.boot(1, {
+    limited: true,
+    topology: { service: { lookEveryMs: 3_000, restMs: 3_000 } },
+  })
   const ada = await cluster.person("ada")
   const before = await identified(worker!, ada.token)
   await operatorOf(cluster).requests.logoutAll()

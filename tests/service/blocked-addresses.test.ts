@@ -145,7 +145,8 @@ test("a worker that starts knows what is blocked before its first request", asyn
 })
 
 test("while PostgreSQL says nothing, what was blocked stays blocked, and nobody waits for it", async ({ cluster }) => {
-  const [worker] = await cluster.boot(1, { config, topology: { ...attentive, storage: { statementTimeoutMs: 1_000 } } })
+  const service = { ...attentive.service, restMs: 100 }
+  const [worker] = await cluster.boot(1, { config, topology: { service, storage: { statementTimeoutMs: 1_000 } } })
   const operator = operatorOf(cluster)
   const bad = newAddress()
   await operator.block(bad)

@@ -257,7 +257,11 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     connections: { capacity: unsupported("connections.capacity") },
     wal: { written: unsupported("wal.written"), replayed: unsupported("wal.replayed") },
     onLoss() {},
+    work: () => 0,
     // The simulated workers have no operator.
+    listenToService() {
+      throw new Error("the simulated store announces nothing")
+    },
     serverStatus: {
       look: unsupported("service.look"),
       setState: unsupported("service.setState"),

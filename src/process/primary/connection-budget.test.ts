@@ -7,11 +7,11 @@ const storage = { readConnections: 6 }
 const capacity = { maxConnections: 100, reserved: 3, limit: null, inUse: 0 }
 
 test("a host that opens more connections than PostgreSQL takes is told so, with the sum", () => {
-  expect(connectionsOf({ web: 4, job: 1 }, storage)).toEqual({ each: 9, all: 59 })
+  expect(connectionsOf({ web: 4, job: 1 }, storage)).toEqual({ each: 10, all: 65 })
   expect(shortage({ web: 4, job: 1 }, storage, capacity)).toBeUndefined()
-  expect(shortage({ web: 8, job: 1 }, storage, { ...capacity, inUse: 2 })).toBeUndefined()
-  expect(shortage({ web: 8, job: 1 }, storage, { ...capacity, inUse: 3 })).toBe(
-    "this host opens up to 95 connections to PostgreSQL: (8 web + 1 job workers + 1 while they are replaced) × 9 + the primary's = 95. " +
+  expect(shortage({ web: 7, job: 1 }, storage, { ...capacity, inUse: 2 })).toBeUndefined()
+  expect(shortage({ web: 7, job: 1 }, storage, { ...capacity, inUse: 3 })).toBe(
+    "this host opens up to 95 connections to PostgreSQL: (7 web + 1 job workers + 1 while they are replaced) × 10 + the primary's = 95. " +
       "It takes max_connections 100 − 3 reserved = 97, of which 3 are in use by others. " +
       "Raise max_connections to 101 or more, or lower WORKERS or storage.readConnections",
   )

@@ -86,9 +86,18 @@ export function openPool(options: PoolOptions): Sql {
  */
 const replaceEveryMs = 250
 
-function connect(options: PoolOptions, onclose: () => void): Sql {
+/**
+ * As a pool, but what is lost is made anew only when something is asked. `onNotify`: one of its
+ * connections has heard this text.
+ */
+export const openConnection = (options: PoolOptions, onclose: () => void, onNotify: (text: string) => void): Sql =>
+  connect(options, onclose, onNotify)
+
+function connect(options: PoolOptions, onclose: () => void, onNotify?: (text: string) => void): Sql {
   return postgres(options.url, {
     onclose,
+    // Not in the client's types: it hands on what `listen` and this one hear alike.
+    ...(onNotify && { onnotify: (_: string, text: string) => onNotify(text) }),
     max: options.connections,
     connect_timeout: options.connectTimeoutMs / 1000,
     idle_timeout: 0,

@@ -11,13 +11,15 @@ export const personalData: PersonalData = {
 
 /** The one row that says what is so for the service as a whole. */
 export const serverStatusStorage = (sql: Sql) => ({
-  /** `isAsked`: an operator's request waits for somebody. */
-  async look(): Promise<ServiceFacts & { isAsked: boolean }> {
-    const [row] = await sql<(ServiceFacts & { isAsked: boolean })[]>`
+  /** `isAsked`: an operator's request waits for somebody. `isOpen`: one is not answered. */
+  async look(): Promise<ServiceFacts & { isAsked: boolean; isOpen: boolean }> {
+    const [row] = await sql<(ServiceFacts & { isAsked: boolean; isOpen: boolean })[]>`
       SELECT state, message, estimated_downtime_seconds, restart_at, changes, resets, reset_until::text AS reset_until,
              blocks_version, access_version, NOT automod_enabled AS automod_off, automod_backends,
              EXISTS (SELECT 1 FROM operator_requests WHERE ${openRequests(sql)})
-               OR EXISTS (SELECT 1 FROM operator_commands WHERE ${openRequests(sql)}) AS "isAsked"
+               OR EXISTS (SELECT 1 FROM operator_commands WHERE ${openRequests(sql)}) AS "isAsked",
+             EXISTS (SELECT 1 FROM operator_requests WHERE done_at IS NULL)
+               OR EXISTS (SELECT 1 FROM operator_commands WHERE done_at IS NULL) AS "isOpen"
       FROM service`
     return row!
   },
