@@ -197,13 +197,13 @@ export class DeliveryLogs {
     this.#reserved.delete(worker)
   }
 
-  async exists(worker: string): Promise<boolean> {
-    const { log, position } = this.#places(worker)
-    return (await this.#redis.exists(log, position)) === 2
+  /** @param redis the connection that is asked */
+  async exists(worker: string, redis: Redis = this.#redis): Promise<boolean> {
+    const { log, position } = this.#places(worker, replicationOf(redis, worker))
+    return (await redis.exists(log, position)) === 2
   }
 
-  #places(worker: string): { at: string; log: string; position: string; inbox: string } {
-    const at = this.at(worker)
+  #places(worker: string, at = this.at(worker)): { at: string; log: string; position: string; inbox: string } {
     const { log, logPosition, inbox } = this.#keys
     return { at, log: log(worker, at), position: logPosition(worker, at), inbox: inbox(worker, at) }
   }

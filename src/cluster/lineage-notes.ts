@@ -17,12 +17,24 @@ export interface LineageNote {
 /** What the workers remember together of PostgreSQL, so that they notice when it remembers less. */
 export class LineageNotes {
   readonly #redis: Redis
+  readonly #prefix: string
   readonly #key: string
 
   constructor(redis: Redis, prefix: string) {
     this.#redis = redis
+    this.#prefix = prefix
     this.#key = lineageKey(prefix)
     defineScript(redis, "note-lineage", 1)
+  }
+
+  /** The same, over another connection. */
+  on(redis: Redis): LineageNotes {
+    return new LineageNotes(redis, this.#prefix)
+  }
+
+  /** Of the lineage. */
+  async name(): Promise<string> {
+    return (await this.#redis.hget(this.#key, "name")) ?? ""
   }
 
   async read(): Promise<LineageNote> {

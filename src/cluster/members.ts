@@ -42,19 +42,24 @@ export interface MembershipOptions {
   readonly trouble: (error: unknown) => void
 }
 
-interface Seen {
-  readonly member: Member
+/** What a member shows of itself, beside who it is. */
+interface Shown {
   leaving: boolean
   lives: number
   readsShortRecords: boolean
+  /** A former version says nothing of news. */
+  news: number
+  /** Whether it has others drop the sessions that it ends: see session-drops.ts. Not so in the version before. */
+  hasDropped: boolean
   /** Whether it wakes the worker to whose log it has appended. Not so in the version before. */
   rings: boolean
-  news: number
+}
+
+interface Seen extends Shown {
+  readonly member: Member
   value: string
   /** How long the member has stood still while this observer was well. */
   stoodStill: number
-  /** Whether it has others drop the sessions that it ends: see session-drops.ts. Not so in the version before. */
-  hasDropped: boolean
 }
 
 /** Milliseconds for which a member of an older version that is gone is still reckoned with. */
@@ -221,9 +226,14 @@ export class Membership {
     const startedAt = clock.monotonic()
     if (this.#hasNews) this.#news++
     this.#hasNews = false
-    const { role, host, slot } = self
-    const shown = [++this.#counter, role, host, slot, this.#leaving, this.#lives, 1, this.#news, hasDropped, rings]
-    const value = JSON.stringify(shown)
+    const value = textOf(++this.#counter, self, {
+      leaving: this.#leaving,
+      lives: this.#lives,
+      readsShortRecords: true,
+      news: this.#news,
+      hasDropped: true,
+      rings: true,
+    })
     const replications = replicationsOf(redis)
     if (replications !== this.#replications) {
       // Another Redis, or the one of before after a restart: what it still knows counts for nothing, so it may have lost it.
@@ -232,13 +242,13 @@ export class Membership {
       this.#lastRound = undefined
       this.#term++
     }
-    const [replies, isSame] = await Promise.all([
-      redis.pipeline().hset(keys.members, self.id, value).hgetall(keys.members).exec(),
+    // In this order, and in one write.
+    const [, everybody, isSame] = await Promise.all([
+      redis.hset(keys.members, self.id, value),
+      redis.hgetall(keys.members),
       this.#isSameRedis(),
     ])
     if (this.#stopped) return
-    for (const [error] of replies ?? []) if (error) throw error
-    const everybody = replies![1]![1] as Record<string, string>
     if (!isSame) return this.#options.onOver("Redis lost what it knew")
     if (!this.serving && this.#renewedAt !== -Infinity) {
       // ALIVE4
@@ -259,23 +269,22 @@ export class Membership {
       if (id === self.id || this.#dead.has(id)) continue
       const seen = this.#seen.get(id)
       if (seen === undefined) {
-        const [, role, host, slot] = JSON.parse(text) as [number, Member["role"], string, number]
+        const { role, host, slot } = shownIn(text)
         this.#see({ id, role, host, slot }, text)
         changed = hasNews = true
       } else if (seen.value !== text) {
         seen.value = text
-        seen.lives = livesOf(text)
-        seen.readsShortRecords = readsShortRecords(text)
-        seen.rings = ringsLogs(text)
-        const news = newsOf(text)
+        const { lives, readsShortRecords, news, hasDropped, rings, leaving } = shownIn(text)
         hasNews ||= news !== seen.news
-        seen.news = news
-        seen.hasDropped = hasOthersDrop(text)
-        seen.stoodStill = 0
         // What was said does not unsay itself: a notice may be ahead of the counter.
-        const leaving = seen.leaving || isLeaving(text)
-        if (leaving !== seen.leaving) changed = true
-        seen.leaving = leaving
+        changed ||= leaving && !seen.leaving
+        seen.leaving ||= leaving
+        seen.lives = lives
+        seen.readsShortRecords = readsShortRecords
+        seen.news = news
+        seen.hasDropped = hasDropped
+        seen.rings = rings
+        seen.stoodStill = 0
       } else seen.stoodStill += elapsed
     }
     for (const [id, seen] of this.#seen) {
@@ -316,28 +325,58 @@ export class Membership {
   }
 
   #see(member: Member, value: string): void {
-    this.#seen.set(member.id, {
-      member,
-      value,
-      stoodStill: 0,
-      lives: livesOf(value),
-      readsShortRecords: value !== "" && readsShortRecords(value),
-      rings: value !== "" && ringsLogs(value),
-      news: newsOf(value),
-      leaving: value !== "" && isLeaving(value),
-      hasDropped: value !== "" && hasOthersDrop(value),
-    })
+    this.#seen.set(member.id, { member, value, stoodStill: 0, ...(value === "" ? unshown : shownIn(value)) })
   }
 }
 
-/** What this version says of itself. */
-const hasDropped = true
-const rings = true
+/** Of a member that has not shown itself. */
+const unshown: Shown = {
+  leaving: false,
+  lives: 0,
+  readsShortRecords: false,
+  news: 0,
+  hasDropped: false,
+  rings: false,
+}
 
-const livesOf = (value: string): number => (value === "" ? 0 : (JSON.parse(value) as number[])[5]!)
-const readsShortRecords = (value: string): boolean => (JSON.parse(value) as unknown[])[6] === 1
-/** A former version says nothing of news. */
-const newsOf = (value: string): number => (value === "" ? 0 : ((JSON.parse(value) as number[])[7] ?? 0))
-const isLeaving = (value: string): boolean => (JSON.parse(value) as unknown[])[4] === true
-const ringsLogs = (value: string): boolean => (JSON.parse(value) as unknown[])[9] === true
-const hasOthersDrop = (value: string): boolean => (JSON.parse(value) as unknown[])[8] === true
+const textOf = (counter: number, { role, host, slot }: Member, shown: Shown): string =>
+  JSON.stringify([
+    counter,
+    role,
+    host,
+    slot,
+    shown.leaving,
+    shown.lives,
+    shown.readsShortRecords ? 1 : 0,
+    shown.news,
+    shown.hasDropped,
+    shown.rings,
+  ])
+
+type Value = [
+  counter: number,
+  role: Member["role"],
+  host: string,
+  slot: number,
+  leaving: boolean,
+  lives: number,
+  shortRecords?: number,
+  news?: number,
+  hasDropped?: boolean,
+  rings?: boolean,
+]
+
+function shownIn(text: string): Shown & Omit<Member, "id"> {
+  const [, role, host, slot, leaving, lives, shortRecords, news, hasDropped, rings] = JSON.parse(text) as Value
+  return {
+    role,
+    host,
+    slot,
+    leaving,
+    lives,
+    readsShortRecords: shortRecords === 1,
+    news: news ?? 0,
+    hasDropped: hasDropped === true,
+    rings: rings === true,
+  }
+}

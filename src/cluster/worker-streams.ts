@@ -227,7 +227,7 @@ export class WorkerStreams {
     // The connection's command time-out is the watchdog: a read that does not come back is given up there.
     const ofInbox = (ms: number) => blocking.xread("COUNT", count, "BLOCK", ms, "STREAMS", inbox, this.#inboxId)
     const replies: (StreamReply | null)[] = []
-    if (this.#isHeld()) replies.push(await ofInbox(heldBlockMs))
+    if (this.#isHeld()) replies.push(await this.#wokenAfter(heldBlockMs, ofInbox(heldBlockMs)))
     else if (this.#options.isRung()) {
       // Redis looks into the log when the first read has ended. Nobody has to be woken for what this worker appends itself.
       this.#waiting = "yes"
@@ -250,6 +250,17 @@ export class WorkerStreams {
     return replies.flatMap(
       reply => reply?.map(([key, entries]) => [key === inbox ? "inbox" : "log", entries] as const) ?? [],
     )
+  }
+
+  /** That the time of a read is over Redis notices when it wakes up, which it does by itself a few times a second. */
+  async #wokenAfter<T>(ms: number, read: Promise<T>): Promise<T> {
+    const { clock, redis, trouble } = this.#options
+    const timer = clock.after(ms + 1, () => void redis.exists(this.#keys.inbox).catch(trouble))
+    try {
+      return await read
+    } finally {
+      timer.stop()
+    }
   }
 
   /** LOG2. What has gathered, by bytes. */

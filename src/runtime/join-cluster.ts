@@ -6,7 +6,7 @@ import type { RedisKeys } from "../cluster/keys.ts"
 import { Membership, type Member } from "../cluster/members.ts"
 import type { Connect, Purpose, Redis } from "../cluster/redis.ts"
 import type { Sockets } from "../cluster/socket-road.ts"
-import { agreeOnReplication, onNewReplication } from "../cluster/replication.ts"
+import { agreeOnReplication, onNewReplication, replicationOf } from "../cluster/replication.ts"
 import { WorkerStreams } from "../cluster/worker-streams.ts"
 import { fail, unavailable } from "../contract/core/errors.ts"
 import type { Clock, Timer } from "../std/clock.ts"
@@ -178,7 +178,7 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
     trouble: trouble("membership"),
   })
   const dead = new DeadWorkers(membership, topology.resumeWindowMs, clock)
-  const lineageWatch = openLineageWatch(options, { shards, membership, logs, signals })
+  const lineageWatch = openLineageWatch(options, { shards, membership, logs, signals, leading: connections.membership })
   const view = clusterView(membership, dead, lineageWatch)
   const directory = new Directory(only => storage.placement.shards(only), clock)
   const router = new Router({
@@ -240,10 +240,12 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
       meetNeighbours()
       lineageWatch?.start()
       watching = clock.every(1_000, () => {
-        const at = logs.at(self.id)
-        logs.exists(self.id).then(exists => {
-          if (!exists && at === streams.at && at === logs.at(self.id)) signals.emit("over", "its log is gone")
-        }, trouble("log"))
+        const at = replicationOf(leading, self.id)
+        // In one write with that by which it shows itself.
+        logs.exists(self.id, leading).then(exists => {
+          if (!exists && at === streams.at && at === replicationOf(leading, self.id))
+            signals.emit("over", "its log is gone")
+        }, trouble("membership"))
         agreeOnReplication(leading, others, blocking).catch(trouble("membership"))
       })
       await directory.loadAll()
@@ -327,11 +329,18 @@ function openStreams(
 
 function openLineageWatch(
   { self, lineage, clock, log, metrics }: ClusterOptions,
-  { shards, membership, logs, signals }: Pick<Cluster, "shards" | "membership" | "logs" | "signals">,
+  {
+    shards,
+    membership,
+    logs,
+    signals,
+    leading,
+  }: Pick<Cluster, "shards" | "membership" | "logs" | "signals"> & { readonly leading: Redis },
 ): LineageWatch | undefined {
   if (!lineage) return undefined
   return new LineageWatch({
-    lineage,
+    // What it asks goes out in one write with that by which the process shows itself.
+    lineage: { ...lineage, notes: lineage.notes.on(leading) },
     worker: self.id,
     shards,
     isServing: () => membership.serving,

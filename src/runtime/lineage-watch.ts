@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto"
 import type { LineageNote, LineageNotes } from "../cluster/lineage-notes.ts"
+import type { Redis } from "../cluster/redis.ts"
 import { unavailable } from "../contract/core/errors.ts"
 import type { Clock, Timer } from "../std/clock.ts"
 import type { Log } from "../observability/log.ts"
@@ -7,7 +8,10 @@ import type { Metrics } from "../observability/metrics.ts"
 import type { DatabaseState, lineageStorage } from "../storage/core/lineage.ts"
 import type { Shard } from "./shard.ts"
 
-type Notes = Pick<LineageNotes, "read" | "keep" | "leave">
+interface Notes extends Pick<LineageNotes, "read" | "keep" | "leave" | "name"> {
+  /** The same, over another connection. */
+  on(redis: Redis): Notes
+}
 type Store = ReturnType<typeof lineageStorage>
 
 /** The part of PostgreSQL's lineage that a process has begun in. */
@@ -17,6 +21,8 @@ export interface Lineage {
   readonly store: Store
   /** Has a function called whenever a connection to PostgreSQL is lost. */
   onConnectionLost(listener: () => void): void
+  /** Another number whenever this process has begun or ended something that may have been committed. */
+  work(): number
 }
 
 /** Which of the promises of the past PostgreSQL does not keep; undefined while it may keep all. */
@@ -37,7 +43,7 @@ const newName = () => `h${randomBytes(4).toString("hex")}`
  */
 export async function beginLineage(
   notes: Notes,
-  storage: { readonly lineage: Store; onLoss(listener: () => void): void },
+  storage: { readonly lineage: Store; onLoss(listener: () => void): void; work(): number },
   log: Log,
 ): Promise<Lineage> {
   // In this order: what is noted was so in PostgreSQL before it is asked.
@@ -52,7 +58,13 @@ export async function beginLineage(
     name = await notes.leave(name, newName(), state)
     log.error({ loss, lineage: name }, "PostgreSQL has lost what it had committed before this start")
   }
-  return { name, notes, store: storage.lineage, onConnectionLost: listener => storage.onLoss(listener) }
+  return {
+    name,
+    notes,
+    store: storage.lineage,
+    onConnectionLost: listener => storage.onLoss(listener),
+    work: () => storage.work(),
+  }
 }
 
 export interface LineageWatchOptions {
@@ -69,7 +81,11 @@ export interface LineageWatchOptions {
   readonly metrics: Metrics
 }
 
+/** Milliseconds between two looks at the lineage's name, and between two comparisons. */
+const nameEveryMs = 500
 const lookEveryMs = 1_000
+/** The same while this process commits nothing. A pooler may exchange PostgreSQL without any connection being lost. */
+const restMs = 5_000
 const retryEveryMs = 100
 /** For so long after a lost connection those who come wait for the look; after that they are refused. */
 const doubtTimeoutMs = 2_000
@@ -81,6 +97,8 @@ const doubtTimeoutMs = 2_000
  *       with what is known of it. A look takes milliseconds: those who come meanwhile wait for it.
  *   LOSS2  What one worker notices ends the lineage for all: each ends, and its successor knows
  *       nothing from memory or Redis.
+ *   LOSS3  What this process has committed is noted within two looks. While it commits nothing, all
+ *       of that is noted, and it compares seldom.
  */
 export class LineageWatch {
   readonly #options: LineageWatchOptions
@@ -100,6 +118,11 @@ export class LineageWatch {
   #transaction = 0
   /** The rows that the last look has compared, by shard. */
   #compared: ReadonlyMap<number, number> = new Map()
+  #lookedAt = -Infinity
+  /** The process' work when the last look began. */
+  #work: number | undefined
+  /** Nothing was begun or ended from one look to the next: the first has seen all of it, the second has noted it. */
+  #isResting = false
 
   constructor(options: LineageWatchOptions) {
     this.#options = options
@@ -107,8 +130,9 @@ export class LineageWatch {
   }
 
   start(): void {
-    this.#timer = this.#options.clock.every(lookEveryMs, () => {
-      this.#lookOnce().catch((error: unknown) => this.#options.log.debug({ err: error }, "PostgreSQL not compared"))
+    this.#timer = this.#options.clock.every(nameEveryMs, () => {
+      const looking = this.#isDue ? this.#lookOnce() : this.#lookAtName()
+      looking.catch((error: unknown) => this.#options.log.debug({ err: error }, "PostgreSQL not compared"))
     })
   }
 
@@ -173,6 +197,20 @@ export class LineageWatch {
       await this.#lookOnce().catch(() => this.#options.clock.sleep(retryEveryMs))
   }
 
+  get #isDue(): boolean {
+    const { clock, lineage } = this.#options
+    const isResting = this.#isResting && lineage.work() === this.#work && this.isWhole
+    // Half a step early rather than a whole one late.
+    return clock.monotonic() - this.#lookedAt >= (isResting ? restMs : lookEveryMs) - nameEveryMs / 2
+  }
+
+  /** LOSS2, in one small command, which goes out with those by which the process shows itself. */
+  async #lookAtName(): Promise<void> {
+    const { lineage } = this.#options
+    if (this.#look || this.#stopped) return
+    if ((await lineage.notes.name()) !== lineage.name) this.#end("noticed by another worker")
+  }
+
   #lookOnce(): Promise<void> {
     this.#look ??= this.#compare().finally(() => {
       this.#look = undefined
@@ -183,6 +221,8 @@ export class LineageWatch {
   async #compare(): Promise<void> {
     const { lineage, worker, shards, isServing } = this.#options
     const lost = this.#lost
+    const work = lineage.work()
+    this.#lookedAt = this.#options.clock.monotonic()
     // One that was away for long may be dead and forgotten, also if it was away while it waited for an answer.
     const wasServing = isServing()
     const rows = new Map<number, number>()
@@ -225,6 +265,8 @@ export class LineageWatch {
     this.#transaction = state.transaction
     this.#compared = rows
     this.#settled = lost
+    this.#isResting = work === this.#work // LOSS3
+    this.#work = work
     if (this.isWhole) this.#waiting?.end()
   }
 

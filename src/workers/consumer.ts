@@ -31,6 +31,9 @@ export interface JobConsumer {
  */
 const deferredFor = (waited: number): number => Math.min(Math.max(waited / 2, 500), 30_000)
 
+/** For how long Redis is asked for the next job of a queue in which none waits. */
+const waitSeconds = 10
+
 /** Takes jobs out of a queue and runs them. */
 export function consumeJobs(options: JobConsumerOptions): JobConsumer {
   const { queue, concurrency, connection, prefix, tools, log, metrics, trouble } = options
@@ -64,6 +67,8 @@ export function consumeJobs(options: JobConsumerOptions): JobConsumer {
     connection,
     prefix: jobPrefix(prefix),
     concurrency,
+    // A job that comes ends the wait; this is for a connection that has ended unnoticed.
+    drainDelay: waitSeconds,
     // A process that is killed leaves its jobs stalled; that says nothing against the jobs.
     maxStalledCount: 100,
     settings: { backoffStrategy: jobRetryDelay },

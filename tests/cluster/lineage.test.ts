@@ -17,7 +17,7 @@ test("LOSS2: Redis is believed as long as PostgreSQL is as far as it was seen to
   const store = lineageStorage(cluster.sql)
   const begin = async (seen: Partial<DatabaseState> = {}) => {
     const state = async (worker: string) => ({ ...(await store.state(worker)), ...seen })
-    return (await beginLineage(notes, { lineage: { ...store, state }, onLoss() {} }, silentLog)).name
+    return (await beginLineage(notes, { lineage: { ...store, state }, onLoss() {}, work: () => 0 }, silentLog)).name
   }
   try {
     expect(await begin()).toBe("")

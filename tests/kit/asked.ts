@@ -11,6 +11,8 @@ export interface Asked {
   readonly redisUrl: string
   /** What was asked since the last call, in order: `redis append`, `redis mget`, `sql INSERT INTO messages …`. */
   take(): string[]
+  /** Writes of clients since the last call: what goes out together is one. */
+  takeWrites(): { readonly database: number; readonly redis: number }
   close(): Promise<void>
 }
 
@@ -28,10 +30,23 @@ const scriptNames = new Map(
 
 export async function countAsked(services: { databaseUrl: string; redisUrl: string }): Promise<Asked> {
   let asked: string[] = []
+  let writes = { database: 0, redis: 0 }
   const note = (what: string) => void asked.push(what)
   const [database, redis] = await Promise.all([
-    relay(services.databaseUrl, () => statementReader(text => note(`sql ${text}`))),
-    relay(services.redisUrl, () => commandReader(words => note(`redis ${nameOf(words)}`))),
+    relay(services.databaseUrl, () => {
+      const read = statementReader(text => note(`sql ${text}`))
+      return bytes => {
+        writes.database++
+        read(bytes)
+      }
+    }),
+    relay(services.redisUrl, () => {
+      const read = commandReader(words => note(`redis ${nameOf(words)}`))
+      return bytes => {
+        writes.redis++
+        read(bytes)
+      }
+    }),
   ])
   return {
     databaseUrl: database.url,
@@ -39,6 +54,11 @@ export async function countAsked(services: { databaseUrl: string; redisUrl: stri
     take() {
       const all = asked
       asked = []
+      return all
+    },
+    takeWrites() {
+      const all = writes
+      writes = { database: 0, redis: 0 }
       return all
     },
     async close() {
