@@ -163,6 +163,7 @@ test("a handler for what cannot come is refused: no such event, or not its inten
   expect(() => client.addIntents(4)).toThrow("before you call connect()")
   expect(() => gatewayClient(gateway.url).on("GUILD_MEMBER_ADD", () => {})).toThrow("intents.GUILD_MEMBERS")
 
+  await gatewayClient(`${gateway.url}/app#/servers/1`).connect()
   expect(() => gatewayClient("localhost:8000")).toThrow("localhost:8000 is no address such as")
   expect(() => gatewayClient(gateway.url, { token: undefined as never })).toThrow("token is missing")
 })

@@ -1,7 +1,7 @@
 import { closes, defaultIntents, eventIntents, intents, opcodes, type Events as ContractEvents } from "./contract.ts"
 import { defaultBackoff, waitMs } from "./backoff.ts"
 import type { Backoff } from "./backoff.ts"
-import { textOf } from "./failures.ts"
+import { addressOf, textOf } from "./network.ts"
 
 export type EventName = keyof ContractEvents
 
@@ -689,10 +689,8 @@ function assertComes(name: string, mask: number): void {
 }
 
 function gatewayUrl(base: string, encoding: "json" | "msgpack"): string {
-  const address = base.replace(/^http/, "ws")
-  if (!/^wss?:\/\//.test(address)) throw new TypeError(`url: ${base} is no address such as http://localhost:8000`)
-  const url = new URL(address)
-  if (/^\/(?:api\/v1\/?)?$/.test(url.pathname)) url.pathname = "/gateway"
+  const url = addressOf("url", base, "ws")
+  if (url.pathname === "/") url.pathname = "/gateway"
   url.searchParams.set("encoding", encoding)
   return url.href
 }

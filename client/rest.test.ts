@@ -151,7 +151,7 @@ test("what is wrong says what to do: fields, tokens, permissions, and nobody the
   expect(await refusedAs("expired_token")).toMatch(/ – sign in again$/)
   expect(await refusedAs("invalid_credentials")).toMatch(/Invalid credentials$/)
   expect(await refusedAs("access_denied")).toMatch(/ – is the account a member of that server/)
-  expect(await failed(refused(403, "Missing required permission: x"))).toMatch(/ – a role, or an override/)
+  expect(await failed(refused(403, "Missing required permission: x"))).toMatch(/ – a role can grant it/)
   expect(await failed(refused(503, "later", { reason: "busy" }))).toMatch(/503 later \(busy\)$/)
   expect(await failed([504, "<html>"])).toMatch(/: 504 Gateway Timeout$/)
   const gone = await server("hang up")
@@ -159,11 +159,15 @@ test("what is wrong says what to do: fields, tokens, permissions, and nobody the
     `GET ${gone.baseUrl}/api/v1/users/@me: no answer (other side closed) – is the server running`,
   )
   expect(() => createClient({ baseUrl: "localhost:8000" })).toThrow("localhost:8000 is no address such as")
+  await expect(createClient({ baseUrl: gone.baseUrl }).call(getMessage, { message_id: "1" } as never)).rejects.toThrow(
+    "GET /channels/:channel_id/messages/:message_id: channel_id is missing",
+  )
 })
 
 test("addresses and tokens are taken as people paste them", async () => {
   const { seen, baseUrl } = await server([200, {}])
-  for (const pasted of [baseUrl, `${baseUrl}//`, `${baseUrl}/api/v1`, `${baseUrl}/api/v1/`])
+  const pages = ["", "/", "/api/v1", "/api/v1/", "/app", "/app?from=mail#/servers/1", "/app/"]
+  for (const pasted of [...pages.map(page => baseUrl + page), baseUrl.replace("http", "ws")])
     await createClient({ baseUrl: pasted, token: "t.s\n" }).call(getMe)
   expect(new Set(seen.map(({ url, headers }) => `${url} ${headers.authorization}`))).toEqual(
     new Set(["/api/v1/users/@me Bearer t.s"]),
@@ -263,8 +267,9 @@ test("a bucket that the server has called empty is waited for, and others are no
 test("the table says of each route what the contract says", () => {
   const named = Object.entries<Route>(routes).filter(([name]) => !(name in operatorRoutes))
   expect(Object.keys(table)).toEqual(named.map(([name]) => name))
-  const input = { channel_id: "1", server_id: "2", user_id: "3", session_id: "s", limit: "5", chunk_index: "0", a: "b" }
   for (const [name, route] of named) {
+    const parameters = [...route.path.matchAll(/:(\w+)/g)].map(([, parameter]) => [parameter, `of ${parameter}`])
+    const input = { ...Object.fromEntries(parameters), limit: "5", chunk_index: "0", a: "b" } as Record<string, string>
     const line = parseRoute(table[name as keyof typeof table])
     expect([name, line.method, split(line, input)]).toEqual([name, route.method, split(route, input)])
     expect([name, line.form !== undefined, line.produces !== undefined]).toEqual([

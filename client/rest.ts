@@ -1,7 +1,7 @@
 import { waitMs } from "./backoff.ts"
 import type { Backoff } from "./backoff.ts"
 import { Buckets } from "./buckets.ts"
-import { textOf } from "./failures.ts"
+import { addressOf, textOf } from "./network.ts"
 
 /** A file of a form. What its sender says of it is a hint to people and decides nothing. */
 export interface FormFile {
@@ -113,7 +113,7 @@ function adviceOn(status: number, message: string | undefined): string | undefin
       : "is baseUrl the address of a Starling server?"
   if (status === 401) return adviceOnToken[message]
   if (status !== 403) return undefined
-  if (message.startsWith("Missing required permission")) return "a role, or an override of the channel, can grant it"
+  if (message.startsWith("Missing required permission")) return "a role can grant it, and an override in its channel"
   return message === "Access denied"
     ? "is the account a member of that server, and may it view the channel?"
     : undefined
@@ -200,7 +200,7 @@ export type Client<T extends RouteTable = {}> = Caller & { as(token: string | nu
  * the others.
  */
 export function createClient<T extends RouteTable = {}>(given: ClientOptions, routes?: T): Client<T> {
-  const options = { ...given, baseUrl: originOf(given.baseUrl) }
+  const options = { ...given, baseUrl: addressOf("baseUrl", given.baseUrl, "http").href.replace(/\/+$/, "") }
   // With the line break that a file may have brought, no header could hold it.
   if (given.token !== undefined) options.token = given.token.trim()
   const buckets = new Buckets()
@@ -213,13 +213,6 @@ export function createClient<T extends RouteTable = {}>(given: ClientOptions, ro
   const as = (token: string | null | undefined): Client<T> =>
     createClient({ ...options, token: token ?? undefined }, routes)
   return { ...named, token: options.token, call, as } as unknown as Client<T>
-}
-
-/** A path stays, since a proxy may serve the API below one. */
-function originOf(baseUrl: string): string {
-  if (!/^https?:\/\//.test(baseUrl))
-    throw new TypeError(`baseUrl: ${baseUrl} is no address such as http://localhost:8000`)
-  return baseUrl.replace(/(\/api\/v1)?\/*$/, "")
 }
 
 /**
@@ -393,6 +386,7 @@ export function split(
   const rest = { ...input }
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => {
     const value = rest[name]
+    if (value === undefined) throw new TypeError(`${route.method} ${route.path}: ${name} is missing`)
     delete rest[name]
     return encodeURIComponent(asText(value))
   })
