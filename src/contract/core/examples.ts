@@ -67,6 +67,7 @@ export const byName: Fields = {
   exempt_roles: sample.role,
   message_id: sample.message,
   last_message_id: sample.message,
+  last_read_id: sample.message,
   reply_to_id: null,
   reply_to: null,
   message_ids: sample.message,

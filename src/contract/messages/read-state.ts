@@ -56,6 +56,9 @@ export const getUnread = defineRoute({
       channel_id: Snowflake,
       unread_count: z.int().nonnegative(),
       mention_count: z.int().nonnegative().describe("Number of these messages that notified the caller of a mention"),
+      last_read_id: Snowflake.nullable().describe(
+        "Where the caller has got to: what is unread begins after it. There need not be a message with this id. Null: at the beginning",
+      ),
     })
     .meta({ id: "UnreadResponse" }),
   fails: ["invalid_channel_id", "channel_not_found", "access_denied", "permission_denied"],

@@ -114,6 +114,11 @@ export interface Unread {
   mention_count: number
 }
 
+interface UnreadHere extends Unread {
+  /** What is unread begins after it. */
+  last_read_id: Snowflake | null
+}
+
 export const readStateStorage = (sql: Sql) => ({
   async states(channel: Snowflake, users: readonly Snowflake[]): Promise<Map<Snowflake, ReadState>> {
     const rows = await sql<(ReadState & { user_id: Snowflake })[]>`
@@ -179,7 +184,7 @@ export const readStateStorage = (sql: Sql) => ({
    * What a user has not read of a channel: PostgreSQL is told which, so that it thinks of one
    * partition and not of all.
    */
-  async unreadIn(user: Snowflake, channel: Snowflake, server: Snowflake): Promise<Unread> {
+  async unreadIn(user: Snowflake, channel: Snowflake, server: Snowflake): Promise<UnreadHere> {
     const [place] = await sql<{ after: Snowflake }[]>`
       SELECT greatest((SELECT message_id FROM read_states WHERE channel_id = ${channel} AND user_id = ${user}),
         (SELECT ${beginning(sql)} FROM members m WHERE server_id = ${server} AND user_id = ${user}), 0) AS after`
@@ -187,7 +192,7 @@ export const readStateStorage = (sql: Sql) => ({
       SELECT ${channel}::bigint AS channel_id,
         ${othersAfter(sql, sql`${channel}::bigint`, user, sql`${place!.after}::bigint`)} AS unread_count,
         ${mentionsAfter(sql, sql`${channel}::bigint`, user, sql`${place!.after}::bigint`)} AS mention_count`
-    return unread!
+    return { ...unread!, last_read_id: place!.after === "0" ? null : place!.after }
   },
 
   /** The same for several channels; in a server only messages that came after the user joined. */
