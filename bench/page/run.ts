@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- page`: what the page at /app costs a reader's browser: a channel of 1,000 members in which 100
+ * `npm run bench -- page`: what the page at /app costs a reader's browser: the first visit, a channel of 1,000 members in which 100
  * messages a second arrive, a channel of 1,000,000 messages, and with `--minutes` what it holds by the minute. In
  * Chromium, without a window.
  */
@@ -9,23 +9,25 @@ import { plant } from "../history/pages.ts"
 import { round, type About, type Line } from "../report.ts"
 import { figure } from "../statistics.ts"
 import { Stop } from "../stop.ts"
+import { benchFirstPaint, type FirstPaint } from "./first-paint.ts"
 import { benchLongHistory, type LongHistory } from "./long-history.ts"
 import { benchMemory, messagesPerSecond, type Memory } from "./memory.ts"
 import { benchStream, perSecond, type Stream, type StreamRun } from "./stream.ts"
 
-const parts = ["stream", "history", "memory"] as const
+const parts = ["paint", "stream", "history", "memory"] as const
 /** So long a run may be. */
 const maxMinutes = 24 * 60
 const members = 1_000
 
 interface PageResults extends About {
+  paint?: FirstPaint[]
   stream?: Stream
   history?: LongHistory
   memory?: Memory
 }
 
 export const page: Bench<(typeof parts)[number], PageResults> = {
-  about: "what the page costs a browser: 100 messages a second, 1,000,000 messages, memory by the minute",
+  about: "what the page costs a browser: first paint, 100 messages a second, 1,000,000 messages, memory by the minute",
   parts,
   options: {
     messages: "how many the long channel has: 1000000",
@@ -49,6 +51,7 @@ export const page: Bench<(typeof parts)[number], PageResults> = {
         if (typeof browser === "string") throw new Stop(browser)
         const close = harness.owned(() => browser.close())
         const what = { harness, starling, browser }
+        if (only.has("paint")) results.paint = await benchFirstPaint(what, { runs })
         if (only.has("stream")) results.stream = await benchStream(what, { runs, seconds: isQuick ? 3 : 10 }, say)
         const extent = { messages, scrolled: isQuick ? 500 : 2_000, positions }
         if (only.has("history")) results.history = await benchLongHistory(what, extent, say)
@@ -64,11 +67,24 @@ export const page: Bench<(typeof parts)[number], PageResults> = {
 const held = ({ heapMb, nodes }: { heapMb: number; nodes: number }) =>
   `${round(heapMb)} MB, ${nodes.toLocaleString("en")} nodes`
 
-function summarize({ stream, history, memory }: PageResults): Line[] {
+function summarize({ paint, stream, history, memory }: PageResults): Line[] {
   return [
+    ...(paint ? paintLines(paint) : []),
     ...(stream ? streamLines(stream) : []),
     ...(history ? historyLines(history) : []),
     ...(memory ? memoryLines(memory) : []),
+  ]
+}
+
+function paintLines(runs: readonly FirstPaint[]): Line[] {
+  const of = (value: keyof FirstPaint) => round(figure(runs.map(run => run[value])).median)
+  return [
+    { work: "first paint of a browser that was never here", bare: "", starling: `${of("strangerMs")} ms` },
+    {
+      work: "… of somebody signed in: first paint / can be written in",
+      bare: "",
+      starling: `${of("memberMs")} / ${of("readyMs")} ms, ${of("kilobytes")} kB`,
+    },
   ]
 }
 

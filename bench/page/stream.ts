@@ -58,6 +58,9 @@ export async function benchStream(
     await tab.go(hash)
     await tab.page.locator(".message[id]").first().waitFor()
     await tab.page.locator(".dot.live").waitFor()
+    // It opens at the first unread message, which is the first of all.
+    await tab.page.keyboard.press("e")
+    await tab.page.locator(".message[id]", { hasText: "line 399 of" }).waitFor()
     let sent = 400
     const stream = async (forSeconds: number) => {
       const from = sent
