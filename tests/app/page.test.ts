@@ -5,6 +5,7 @@
 import { readFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { gzipSync } from "node:zlib"
+import { generateSync } from "otplib"
 import type { Page, WebSocketRoute } from "playwright-core"
 import { opcodes } from "../../client/contract.ts"
 import { browserForFile } from "../kit/browser.ts"
@@ -94,14 +95,19 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   expect(await objections(ada)).toEqual([])
   await ada.getByLabel("Name of the new server").fill("The Rookery")
   await ada.getByRole("button", { name: "Make a server" }).last().click()
+  // The link to it is there at once; a longer one takes a moment more.
+  await ada.getByText("Your server is ready.").waitFor()
+  const link = await ada.getByLabel("Link").inputValue()
+  expect(link).toMatch(/\/invite\/\w+$/)
+  expect(await objections(ada)).toEqual([])
+  await ada.getByRole("button", { name: "Done" }).click()
   await ada.getByRole("heading", { name: /^#/ }).waitFor()
   await post(ada, "Hello, **nobody** yet")
   await ada.locator(".message:not(.pending) strong", { hasText: "nobody" }).waitFor()
   await ada.getByRole("button", { name: "Invite people" }).click()
   await ada.getByLabel("How long it is valid").selectOption("Without end")
   await ada.getByRole("button", { name: "Make a link" }).click()
-  const link = await ada.getByLabel("Link").inputValue()
-  expect(link).toMatch(/\/invite\/\w+$/)
+  expect(await ada.getByLabel("Link").inputValue()).not.toBe(link)
   await ada.getByRole("button", { name: "Done" }).click()
 
   const { page: lin, noise: linNoise } = await visitor(skip, { colorScheme: "dark" })
@@ -118,6 +124,7 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   await lin.locator(".message strong", { hasText: "nobody" }).waitFor()
   await post(lin, `Hello <@${await ownId(ada)}>, I am here`)
   await message(ada, "I am here").waitFor()
+  await lin.locator(`.message[id]:has-text("I am here") + .seen`, { hasText: `Seen by ${adaName}` }).waitFor()
 
   // Reactions, an edit with ↑, a reply, a picture that is dropped, a deletion.
   const said = message(ada, "I am here")
@@ -126,6 +133,12 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   await ada.getByRole("button", { name: "tada party" }).click()
   await lin.getByRole("button", { name: "🎉: 1 reaction" }).click()
   await ada.getByRole("button", { name: "🎉: 2 reactions" }).waitFor()
+  // One that is not on the board is written.
+  await said.hover()
+  await said.getByRole("button", { name: "React", exact: true }).click()
+  await ada.getByLabel("Another emoji").fill("🦜")
+  await ada.getByLabel("Another emoji").press("Enter")
+  await lin.getByRole("button", { name: "🦜: 1 reaction" }).waitFor()
   const field = lin.getByRole("textbox", { name: /^Message / })
   await field.press("ArrowUp")
   await lin.getByLabel("Edit the message").fill("I am here, and awake")
@@ -148,11 +161,29 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   await said.getByRole("button", { name: "Reply" }).click()
   await post(ada, "Good morning")
   await lin.locator(".reply-line", { hasText: "and awake" }).waitFor()
+  // What is hidden stays so where a message is quoted.
+  await post(lin, "||hidden||")
+  await lin.locator(".message[id]", { hasText: "hidden" }).hover()
+  await lin.locator(".message[id]", { hasText: "hidden" }).getByRole("button", { name: "Reply" }).click()
+  await post(lin, "Quite")
+  await lin.locator(".reply-line", { hasText: "▒▒▒" }).waitFor()
   const picture = Buffer.from(await png(320, 200))
   const birds = ["gull.png", "tern.png", "auk.png"]
-  const flock = birds.map(name => ({ name, mimeType: "image/png", buffer: picture }))
-  await lin.locator("input[type=file]").setInputFiles(flock)
+  // One is chosen, one pasted, one dropped.
+  const chosen = { name: birds[0]!, mimeType: "image/png", buffer: picture }
+  await lin.locator("input[type=file]").setInputFiles(chosen)
+  for (const [i, kind] of ["paste", "drop"].entries())
+    await lin.evaluate(`(() => {
+      const data = new DataTransfer()
+      const bytes = Uint8Array.from(atob("${picture.toString("base64")}"), one => one.charCodeAt(0))
+      data.items.add(new File([bytes], "${birds[i + 1]}", { type: "image/png" }))
+      const rest = { bubbles: true, cancelable: true }
+      document.querySelector(".composer textarea").dispatchEvent("${kind}" === "paste"
+        ? new ClipboardEvent("paste", { clipboardData: data, ...rest })
+        : new DragEvent("drop", { dataTransfer: data, ...rest }))
+    })()`)
   await lin.locator(".chosen li", { hasText: "auk.png" }).waitFor()
+  await until("all are there", async () => (await lin.locator(".chosen progress").count()) === 0)
   await lin.getByRole("button", { name: "Send", exact: true }).click()
 
   // Several pictures are a grid of squares, whatever they are; each is shown alone, by keyboard as well.
@@ -233,7 +264,8 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   const [, server_id, channel_id] = /#\/servers\/(\d+)\/(\d+)/.exec(ada.url()) as unknown as [string, string, string]
   const token = await ada.evaluate<string>("localStorage.getItem('starling.app.token')")
   const owner = clientAt(shared.east, token)
-  expect((await owner.listInvites({ server_id })).map(({ max_age }) => max_age)).toEqual([0])
+  const invites = await owner.listInvites({ server_id })
+  expect(invites.map(({ max_age }) => max_age).toSorted()).toEqual([0, 7 * 86_400])
   await owner.editChannel({ channel_id, slowmode_seconds: 3_600 })
   const failed = (text: string) => lin.locator(".message.failed", { hasText: text })
   for (const text of ["too soon", "this too"]) {
@@ -314,13 +346,33 @@ test("no text, name, file name or embed becomes markup, and nothing runs", async
       title: payloads[0]!,
       description: payloads[2]!,
       url: "https://example.com/",
+      author: { name: payloads[1]! },
+      image: { url: "https://example.com/x.png?<script>" },
+      footer: { text: payloads[0]! },
       fields: [{ name: payloads[3]!, value: payloads[1]! }],
     },
   ]
   await rest.createMessage({ channel_id: channel.id, content: "embedded", embeds })
   const file = { bytes: new TextEncoder().encode("x"), filename: "<img src=x onerror=alert(7)>.txt", type: "text/html" }
   const { id } = await rest.uploadAttachment({ channel_id: channel.id, file })
-  await rest.createMessage({ channel_id: channel.id, content: "attached", attachments: [{ id }] })
+  const owner = ada.on(shared.east)
+  const [server_id, channel_id] = [server.id, channel.id]
+  const role = await owner.createRole({ server_id, name: payloads[0]!, hoist: true })
+  await owner.giveRole({ server_id, member_id: lin.id, role_id: role.id })
+  await rest.updatePresence({ status: "online", custom_status: payloads[1]!, custom_emoji: payloads[3]! })
+  const { token, id: webhook_id } = await owner.createWebhook({ channel_id, name: payloads[3]! })
+  await owner.executeWebhook({ webhook_id, token: token!, content: payloads[0]!, username: payloads[1]! })
+  const poll = { question: payloads[1]!, options: [payloads[0]!, payloads[3]!] }
+  const asked = await rest.createMessage({ channel_id, content: "", poll })
+  await owner.pinMessage({ channel_id, message_id: asked.id })
+  await rest.createMessage({ channel_id, content: payloads[2]!, reply_to_id: asked.id })
+  const eve = await shared.person("eve")
+  const { code } = await owner.createInvite({ channel_id })
+  await eve.on(shared.west).joinByInvite({ invite_code: code })
+  await owner.banUser({ server_id, user_id: eve.id, reason: payloads[1]! })
+  await eve.on(shared.west).requestFriend({ user_id: ada.id, message: payloads[0]! })
+  const dms = [await dmBetween(ada, lin, shared.west), await dmBetween(ada, eve, shared.west)]
+  await rest.createMessage({ channel_id, content: "attached", attachments: [{ id }] })
   const { page, noise } = await signedIn(skip, shared.east, ada, `#/servers/${server.id}/${channel.id}`)
   const dialogs: string[] = []
   page.on("dialog", dialog => {
@@ -338,6 +390,38 @@ test("no text, name, file name or embed becomes markup, and nothing runs", async
       .count(),
   ).toBe(0)
   expect(await page.locator("a[href^='javascript' i]").count()).toBe(0)
+  // Pictures from elsewhere come when they are asked for: nobody learns who reads a message.
+  await page.getByRole("button", { name: "Show the picture from example.com" }).waitFor()
+  expect(await page.locator("img[src*='example.com']").count()).toBe(0)
+
+  // So it is wherever else these words stand.
+  const injected = `body script, iframe, [onerror], [onload], [onclick], svg:not(.icon), a[href^="javascript" i]`
+  const stands = async (hash: string, text: string, open?: () => Promise<unknown>) => {
+    await page.evaluate(`location.hash = ${JSON.stringify(hash)}`)
+    await open?.()
+    await page.getByText(text, { exact: false }).first().waitFor()
+    expect([hash, await page.locator(injected).count()]).toEqual([hash, 0])
+    if (open) await page.keyboard.press("Escape")
+  }
+  const here = `#/servers/${server.id}`
+  const [bold, script] = [payloads[0]!, payloads[1]!]
+  await stands(`${here}/${channel.id}`, script, () => page.getByRole("button", { name: "Pinned messages" }).click())
+  await stands(`${here}/${channel.id}`, script, () => page.locator(".members button", { hasText: "<b>x</b>" }).click())
+  await stands(`${here}/settings/roles/${role.id}`, bold)
+  await stands(`${here}/settings/webhooks`, payloads[3]!)
+  await stands(`${here}/settings/bans`, script)
+  await stands(`${here}/settings/log`, script)
+  await stands("#/", bold)
+  // Of DMs the one in which somebody wrote last comes first.
+  const listed = () =>
+    page
+      .locator(".channel-list a[href*='/dms/']")
+      .evaluateAll(links => links.map(one => one.getAttribute("href")!.split("/").at(-1)))
+  await until("both are listed", async () => (await listed()).length === 2)
+  await lin.on(shared.west).createMessage({ channel_id: dms[0]!, content: bold })
+  await until("Lin's is first", async () => (await listed()).join() === dms.join())
+  await eve.on(shared.west).createMessage({ channel_id: dms[1]!, content: bold })
+  await until("Eve's is first", async () => (await listed()).join() === dms.toReversed().join())
   expect(dialogs).toEqual([])
   // An emoji that is not there is a picture that cannot be shown: the browser says so, and nothing else.
   expect(noise.filter(line => !/404/.test(line))).toEqual([])
@@ -393,12 +477,38 @@ test("a long history: what is muted is quiet at once, it opens at the first unre
     },
   )
 
+  // So it does where that is further back than a page; who comes back to it finds it as they left it.
+  for (let i = 0; i < 80; i += 20)
+    await Promise.all(
+      Array.from({ length: 20 }, (_, k) => rest.createMessage({ channel_id: loud.id, content: `far ${i + k}` })),
+    )
+  const there = `#/servers/${server.id}/${loud.id}`
+  await until("it is counted", async () => (await theirs.getUnread({ channel_id: loud.id })).unread_count === 81)
+  await page.locator(".channel.unread", { hasText: "loud" }).waitFor()
+  await page.waitForTimeout(2_500)
   const topRow = () =>
     page.evaluate<[string, number]>(`(() => {
       const top = document.querySelector(".scroller").getBoundingClientRect().top
       const row = [...document.querySelectorAll(".message[id]")].find(one => one.getBoundingClientRect().bottom > top + 1)
       return [row.id, Math.round(row.getBoundingClientRect().top)]
     })()`)
+  await page.evaluate(`location.hash = "${there}"`)
+  await page.locator("#unread + .message", { hasText: "psst" }).waitFor()
+  expect(await page.locator("#unread").evaluate(line => line.getBoundingClientRect().top)).toBeGreaterThan(0)
+  await page.evaluate(`document.querySelector(".scroller").scrollTop += 333`)
+  const left = await topRow()
+  expect(left[0]).toMatch(/^message-/)
+  await page.evaluate(`location.hash = "#/servers/${server.id}/${channel.id}"`)
+  await message(page, "new 4").waitFor()
+  await page.evaluate(`location.hash = "${there}"`)
+  await page.locator(`#${left[0]}`).waitFor()
+  await page.waitForTimeout(300)
+  expect(await topRow()).toEqual(left)
+  await page.locator(".scroller").press("e")
+  await message(page, "far 79").waitFor()
+  await page.evaluate(`location.hash = "#/servers/${server.id}/${channel.id}"`)
+  await message(page, "new 4").waitFor()
+
   let rounds = 0
   while ((await page.getByText("This is where it begins.").count()) === 0) {
     expect(++rounds).toBeLessThan(60)
@@ -491,10 +601,7 @@ test("a long history: what is muted is quiet at once, it opens at the first unre
   await page.getByText(`You have blocked ${ada.username}.`).waitFor()
 })
 
-test("a session that is ended elsewhere leads to the sign-in, which says why; the second factor is asked for", async ({
-  shared,
-  skip,
-}) => {
+test("a session that is ended elsewhere leads to the sign-in, which says why", async ({ shared, skip }) => {
   const { ada, server, channel } = await shared.seed(sharedServer)
   const { page, noise } = await signedIn(skip, shared.east, ada, `#/servers/${server.id}/${channel.id}`)
   await page.getByRole("textbox", { name: /^Message / }).waitFor()
@@ -520,8 +627,77 @@ test("a session that is ended elsewhere leads to the sign-in, which says why; th
   expect(noise.filter(line => !/40[01]/.test(line))).toEqual([])
 })
 
+test("somebody changes their name and picture, adds a second factor and signs in with it, takes their data with them, and deletes their account", async ({
+  shared,
+  skip,
+}) => {
+  const { lin } = await shared.seed(sharedServer)
+  const { page, noise } = await signedIn(skip, shared.east, lin, "#/settings/account")
+  const button = (name: string) => page.getByRole("button", { name, exact: true })
+  const part = (name: string) => page.evaluate(`location.hash = "#/settings/${name}"`)
+  const name = shared.newName("linnet")
+  await page.getByLabel("Name", { exact: true }).fill(name)
+  await button("Save").click()
+  await page.locator(".own-line b", { hasText: name }).waitFor()
+  const before = await page.getByAltText("Your picture").getAttribute("src")
+  const picture = { name: "me.png", mimeType: "image/png", buffer: Buffer.from(await png(64, 64)) }
+  await page.locator("input[type=file]").setInputFiles(picture)
+  await page.getByText("Your picture is changed.").waitFor()
+  await until("it is shown", async () => (await page.getByAltText("Your picture").getAttribute("src")) !== before)
+
+  await part("security")
+  await page.getByLabel("Your password").fill(lin.password)
+  await button("Set it up").click()
+  await page.locator(".codes code").first().waitFor()
+  const codes = await page.locator(".codes code").allInnerTexts()
+  const secret = (await page.locator(".secret code").innerText()).replaceAll(" ", "")
+  expect(await objections(page)).toEqual([])
+  await page.getByLabel("Code", { exact: true }).fill(generateSync({ secret }))
+  await button("Turn it on").click()
+  await page.getByText("The second factor is on.").waitFor()
+  // A new address takes a code then, too.
+  await part("account")
+  await page.getByLabel("E-mail address").fill(`${name}@example.com`)
+  await page.getByLabel("Code of your second factor").fill(codes[0]!)
+  await page.getByLabel("Your password").fill(lin.password)
+  await button("Save").click()
+  await page.getByText("Saved.").last().waitFor()
+
+  await button("Sign out").click()
+  const enter = async () => {
+    await page.getByLabel("Name or e-mail address").fill(name)
+    await page.getByLabel("Password", { exact: true }).fill(lin.password)
+    await button("Sign in").click()
+  }
+  await enter()
+  await page.getByRole("heading", { name: "Second factor" }).waitFor()
+  await page.getByLabel("Code").fill(codes[1]!)
+  await button("Sign in").click()
+  await page.getByRole("link", { name: "Shared" }).waitFor()
+
+  await part("privacy")
+  const download = page.waitForEvent("download", { timeout: 60_000 })
+  await button("Export it").click()
+  expect(await readFile(await (await download).path(), "utf8")).toContain(name)
+  await button("Delete my account").click()
+  const dialog = page.getByRole("dialog")
+  await dialog.getByLabel("Code of your second factor").fill(codes[2]!)
+  await dialog.getByLabel("Your password").fill("not it")
+  expect(await dialog.getByRole("button", { name: "Delete my account" }).isDisabled()).toBe(true)
+  await dialog.getByLabel(`Type ${name} to go on`).fill(name)
+  await dialog.getByRole("button", { name: "Delete my account" }).click()
+  await dialog.getByRole("alert").filter({ hasText: "Incorrect password" }).waitFor()
+  expect(await objections(page)).toEqual([])
+  await dialog.getByLabel("Your password").fill(lin.password)
+  await dialog.getByRole("button", { name: "Delete my account" }).click()
+  await page.getByText("You were signed out").waitFor()
+  await enter()
+  await page.getByRole("alert").filter({ hasText: "Account scheduled for deletion" }).waitFor()
+  expect(noise.filter(line => !/40[0134]/.test(line))).toEqual([])
+})
+
 /** What is wider than what it stands in: nothing has to be scrolled sideways but code. */
-const tooWide = `[...document.querySelectorAll("html, .app, .lists, .sidebar, .channel-list, main, .page, .scroller, .members, dialog")]
+const tooWide = `[...document.querySelectorAll("html, .app, .lists, .sidebar, .channel-list, main, .page, .scroller, .message, .message header, .embed, .members, dialog")]
   .filter(one => one.clientWidth > 0 && one.scrollWidth > one.clientWidth + 1)
   .map(one => one.tagName + "." + one.className + ": " + one.scrollWidth + " in " + one.clientWidth)`
 
@@ -621,8 +797,10 @@ test("ten views in two themes, three widths and both directions: nothing is wide
   skip,
 }) => {
   const { ada, lin, server, channel } = await shared.seed(sharedServer)
+  await lin.on(shared.west).editOwnMember({ server_id: server.id, nickname: "A_nickname_without_a_gap_in_it" })
   await lin.on(shared.west).createMessage({
     channel_id: channel.id,
+    embeds: [{ title: "Build", image: { url: "https://a-long-name-of-a-host.example.com/x.png" } }],
     content: "# Title\n> quoted\n- one\n- two\n`code` and **bold** https://example.com",
   })
   await ada.on(shared.west).createMessage({
@@ -663,6 +841,17 @@ test("ten views in two themes, three widths and both directions: nothing is wide
         if (process.env["SHOTS"])
           await page.screenshot({ path: `${process.env["SHOTS"]}/${colorScheme}-${width}-${views.indexOf(view)}.png` })
       }
+    }
+    // A wall of pixels; and what a reader's own colours, and more contrast, leave of it.
+    await page.setViewportSize({ width: 3840, height: 1080 })
+    await page.evaluate(`location.hash = ${JSON.stringify(views[1])}`)
+    await message(page, "quoted").waitFor()
+    expect([colorScheme, await page.evaluate(tooWide), await objections(page)]).toEqual([colorScheme, [], []])
+    for (const media of [{ forcedColors: "active" }, { forcedColors: "none", contrast: "more" }] as const) {
+      await page.emulateMedia({ colorScheme, ...media })
+      const outline = () =>
+        page.evaluate(`getComputedStyle(document.querySelector(".app .channel.current")).outlineStyle`)
+      expect([media, await outline(), await objections(page)]).toEqual([media, "solid", []])
     }
     expect(noise).toEqual([])
   }

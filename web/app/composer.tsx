@@ -484,7 +484,7 @@ function candidatesFor({ mark, word }: { mark: string; word: string }, server: S
   if (!known) return []
   if (mark === "#")
     return [...known.channels.values()]
-      .filter(({ name, type }) => type === "text" && fits(name))
+      .filter(({ name, type }) => type !== "category" && fits(name))
       .slice(0, maxCandidates)
       .map(({ id, name }) => ({ key: id, shown: `#${name}`, inserted: `<#${id}>` }))
   const found: Candidate[] = []

@@ -4,11 +4,14 @@ import { useKeys } from "../kit/keys.ts"
 import { count, t } from "../kit/text.ts"
 import { say, sayFailed } from "../kit/toasts.tsx"
 import { dayName, dayOf } from "./clock.ts"
+import { seenAmong, type Seen } from "./heard.ts"
 import { Composer } from "./composer.tsx"
 import { usePermissions } from "./may.ts"
 import { MessageRow, OutgoingRow, type Rights } from "./message.tsx"
 import { focusedMessage, useMessageKeys } from "./message-keys.ts"
 import { nameIn } from "./names.ts"
+import { comesBack } from "./offline/as-of.tsx"
+import { keepPlace, useOpening, type Opening } from "./opening.ts"
 import { outgoing } from "./outbox.ts"
 import { me, ownId, watch } from "./session.ts"
 import { SpokenMessages } from "./spoken.tsx"
@@ -37,15 +40,16 @@ export function Conversation({ channel, server, prompt, closed: shut, target }: 
   const [replyTo, setReplyTo] = useState<MessageResponse>()
   const [editing, setEditing] = useState<Snowflake>()
   const { jump, marked } = useJump(timeline, target)
-  // Where reading begins is known with what is unread; after a while it is shown without.
-  const isReady = useReady()
-  const messages = isReady ? timeline.messages() : undefined
-  const isUnavailable = watch("connection").isRestored
+  const opening = useOpening(timeline, target)
+  const messages = opening && timeline.messages()
+  const { isRestored: isUnavailable, connection } = watch("connection")
+  const isOver = connection === "closed" && !comesBack(me().outage.value)
   const rights = useRights(channel, server)
-  const closed = shut ?? (rights.mayWrite ? undefined : t("You may not write in this channel."))
+  const closed =
+    shut ??
+    (isOver ? t("Read only: not connected") : rights.mayWrite ? undefined : t("You may not write in this channel."))
   const scroller = useRef<HTMLDivElement>(null)
-  const { firstUnread, unread } = useUnread(channel, messages)
-  const isFollowing = useScroll({ scroller, timeline, messages, channel, firstUnread })
+  const isFollowing = useScroll({ scroller, timeline, messages, opening })
 
   // A row is rendered again when an option of it changes: this stays the same, and `jump`.
   const edit = useCallback((message: MessageResponse | undefined) => {
@@ -89,23 +93,24 @@ export function Conversation({ channel, server, prompt, closed: shut, target }: 
             <Missing isUnavailable={isUnavailable} />
           ) : (
             <>
-              {timeline.hasOlder ? <p class="loading">{t("Loading …")}</p> : <Beginning prompt={prompt} />}
-              {rowsOf({ messages, server, editing, marked, firstUnread: unread > 0 ? firstUnread : undefined }).map(
-                row =>
-                  row.kind === "day" ? (
-                    <Divider key={row.key} class="day" text={row.text} />
-                  ) : row.kind === "unread" ? (
-                    <Divider key="unread" class="unread-line" id="unread" text={t("New")} />
-                  ) : (
-                    <MessageRow
-                      key={row.message.id}
-                      {...row}
-                      rights={rights}
-                      onReply={setReplyTo}
-                      onEdit={edit}
-                      onJump={jump}
-                    />
-                  ),
+              {timeline.hasOlder ? <p class="loading">{t("Loading …")}</p> : <Beginning />}
+              {rowsOf({ messages, server, editing, marked, firstUnread: opening?.firstUnread }).map(row =>
+                row.kind === "day" ? (
+                  <Divider key={row.key} class="day" text={row.text} />
+                ) : row.kind === "unread" ? (
+                  <Divider key="unread" class="unread-line" id="unread" text={t("New")} />
+                ) : row.kind === "seen" ? (
+                  <SeenMark key="seen" by={row.by} isDirect={server === undefined} />
+                ) : (
+                  <MessageRow
+                    key={row.message.id}
+                    {...row}
+                    rights={rights}
+                    onReply={setReplyTo}
+                    onEdit={edit}
+                    onJump={jump}
+                  />
+                ),
               )}
               {waiting.map(one => (
                 <OutgoingRow key={one.nonce} one={one} server={server} />
@@ -199,21 +204,32 @@ const Divider = ({ text, ...rest }: { text: string; class: string; id?: string }
   </p>
 )
 
+const maxNames = 3
+function SeenMark({ by: { names, count: n }, isDirect }: { by: Seen; isDirect: boolean }) {
+  const isShort = n === names.length && n <= maxNames
+  return (
+    <p class="seen faint" title={names.slice(0, 100).join(", ")}>
+      {isDirect
+        ? t("Seen")
+        : isShort
+          ? t("Seen by {names}", { names: names.join(", ") })
+          : count(n, "Seen by {n} person", "Seen by {n} people")}
+    </p>
+  )
+}
+
 const Missing = ({ isUnavailable }: { isUnavailable: boolean }) => (
   <p class="loading">
     {isUnavailable ? t("Nothing of this is kept here. It comes with the connection.") : t("Loading …")}
   </p>
 )
 
-const Beginning = ({ prompt }: { prompt: string }) => (
-  <p class="beginning">
-    {t("This is where it begins.")} <span class="faint">{prompt}</span>
-  </p>
-)
+const Beginning = () => <p class="beginning">{t("This is where it begins.")}</p>
 
 type Row =
   | { readonly kind: "day"; readonly key: string; readonly text: string }
   | { readonly kind: "unread" }
+  | { readonly kind: "seen"; readonly by: Seen }
   | {
       readonly kind: "message"
       readonly message: MessageResponse
@@ -235,6 +251,7 @@ interface Shown {
 function rowsOf({ messages, server, editing, marked, firstUnread }: Shown): Row[] {
   const byId = new Map(messages.map(message => [message.id, message]))
   const rows: Row[] = []
+  const seen = seenAmong(messages, server)
   let before: MessageResponse | undefined
   for (const message of messages) {
     const isNewDay = !before || dayOf(before.created_at) !== dayOf(message.created_at)
@@ -254,45 +271,24 @@ function rowsOf({ messages, server, editing, marked, firstUnread }: Shown): Row[
       isEditing: message.id === editing,
       repliedTo: message.reply_to_id === null ? undefined : byId.get(message.reply_to_id),
     })
+    if (message.id === seen?.id) rows.push({ kind: "seen", by: seen })
     before = message
   }
   return rows
-}
-
-function useReady(): boolean {
-  const [hasWaited, setWaited] = useState(false)
-  useEffect(() => {
-    const timer = setTimeout(() => setWaited(true), 3_000)
-    return () => clearTimeout(timer)
-  }, [])
-  return watch("unread").isUnreadKnown || hasWaited
-}
-
-/** Where new messages began when the channel was opened: the line stays there while one reads. */
-function useUnread(channel: Snowflake, messages: readonly MessageResponse[] | undefined) {
-  const found = useRef<{ channel: Snowflake; first: Snowflake | undefined; count: number }>(undefined)
-  if (messages && found.current?.channel !== channel) {
-    const { count = 0 } = me().store.state.unread.get(channel) ?? {}
-    const own = ownId()
-    const others = messages.filter(({ author_id }) => author_id !== own)
-    found.current = { channel, first: count > 0 ? (others.at(-count) ?? others[0])?.id : undefined, count }
-  }
-  return { firstUnread: found.current?.first, unread: found.current?.count ?? 0 }
 }
 
 interface ScrollOptions {
   readonly scroller: { readonly current: HTMLDivElement | null }
   readonly timeline: Timeline
   readonly messages: readonly MessageResponse[] | undefined
-  readonly channel: Snowflake
-  readonly firstUnread: Snowflake | undefined
+  readonly opening: Opening | undefined
 }
 
 /**
  * Who reads the newest messages stays with them; who has scrolled away keeps their place, also
  * when older messages come in above. @returns whether the newest are in sight
  */
-function useScroll({ scroller, timeline, messages, channel, firstUnread }: ScrollOptions): () => boolean {
+function useScroll({ scroller, timeline, messages, opening }: ScrollOptions): () => boolean {
   const isFollowing = useRef(true)
   /** Where we have put it last: who is above that has moved it, before the browser says so. */
   const put = useRef(0)
@@ -306,23 +302,23 @@ function useScroll({ scroller, timeline, messages, channel, firstUnread }: Scrol
   }
   // What is shown is still what was: the line that one reads, and where it stands.
   const anchor = scroller.current && !follows(scroller.current) ? firstShown(scroller.current) : undefined
-  const opened = useRef<Snowflake>(undefined)
+  const isOpened = useRef(false)
 
   useLayoutEffect(() => {
     const { current } = scroller
     if (!current || !messages) return
-    if (opened.current !== channel) {
-      opened.current = channel
-      const line = firstUnread === undefined ? null : current.querySelector("#unread")
-      if (line) line.scrollIntoView({ block: "center" })
+    if (!isOpened.current) {
+      isOpened.current = true
+      const line = current.querySelector("#unread")
+      if (opening?.place) stay(current, `message-${opening.place.id}`, opening.place.topPx)
+      else if (line) line.scrollIntoView({ block: "center" })
       else toBottom(current)
+      put.current = current.scrollTop
       isFollowing.current = isNearEnd(current)
-    } else if (follows(current)) toBottom(current)
-    else if (anchor) {
-      const kept = document.getElementById(anchor.id)
-      const moved = kept ? kept.getBoundingClientRect().top - anchor.top : 0
-      if (moved !== 0) current.scrollTop += moved
-    }
+    } else if (follows(current)) {
+      toBottom(current)
+      timeline.trim()
+    } else if (anchor) stay(current, anchor.id, anchor.topPx)
     // One that is shorter than the window cannot be scrolled to its beginning.
     if (current.scrollHeight <= current.clientHeight && timeline.hasOlder) timeline.older().catch(sayFailed)
   })
@@ -351,10 +347,28 @@ function useScroll({ scroller, timeline, messages, channel, firstUnread }: Scrol
       current.removeEventListener("scroll", note)
     }
   }, [timeline, messages === undefined])
+
+  // Who comes back to the channel finds it as they left it.
+  useLayoutEffect(
+    () => () => {
+      const { current } = scroller
+      if (!current || !isOpened.current) return
+      const row = follows(current) ? undefined : firstShown(current)
+      keepPlace(timeline.channel, row && { id: row.id.replace("message-", ""), topPx: row.topPx })
+    },
+    [timeline],
+  )
   return () => isFollowing.current
 }
 
-function firstShown(scroller: HTMLElement): { id: string; top: number } | undefined {
+/** Puts a line where it stood: so far below the edge of the scroller. */
+function stay(scroller: HTMLElement, id: string, topPx: number): void {
+  const line = document.getElementById(id)
+  const moved = line ? line.getBoundingClientRect().top - scroller.getBoundingClientRect().top - topPx : 0
+  if (moved !== 0) scroller.scrollTop += moved
+}
+
+function firstShown(scroller: HTMLElement): { id: string; topPx: number } | undefined {
   const { top } = scroller.getBoundingClientRect()
   const rows = scroller.querySelectorAll<HTMLElement>(".message[id]")
   let [low, high] = [0, rows.length]
@@ -364,7 +378,7 @@ function firstShown(scroller: HTMLElement): { id: string; top: number } | undefi
     else low = middle + 1
   }
   const row = rows[low]
-  return row && { id: row.id, top: row.getBoundingClientRect().top }
+  return row && { id: row.id, topPx: row.getBoundingClientRect().top - top }
 }
 
 const isNearEnd = (element: HTMLElement) => element.scrollHeight - element.scrollTop - element.clientHeight < nearPx

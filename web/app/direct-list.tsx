@@ -2,6 +2,7 @@ import type { Snowflake } from "../../client/contract.ts"
 import { t } from "../kit/text.ts"
 import { attempt } from "../kit/toasts.tsx"
 import { MutedMark } from "./bell.tsx"
+import { latestFirst } from "./heard.ts"
 import { isQuiet, shown } from "./mutes.ts"
 import { avatarOf } from "./names.ts"
 import { goTo, linkToPlace } from "./places.ts"
@@ -31,7 +32,8 @@ export function DirectList({ current }: { current: Snowflake | undefined }) {
             <Icon name="note" /> {t("Your notes")}
           </button>
         </li>
-        {[...state.directs].map(([id, { recipient, recipient_id }]) => {
+        {latestFirst(state.directs.keys()).map(id => {
+          const { recipient, recipient_id } = state.directs.get(id)!
           const unread = shown(id, state.unread.get(id))
           return (
             <li key={id}>

@@ -5,14 +5,26 @@ import { emojis } from "./emoji.ts"
 import { base, watch } from "./session.ts"
 import { where } from "./places.ts"
 
+interface PickerOptions {
+  readonly onPick: (emoji: string) => void
+  readonly onClose: () => void
+  /** With a field for all those that are not on the board. */
+  readonly takesAny?: boolean
+}
+
 /** A small board of emoji, those of the server first. */
-export function EmojiPicker({ onPick, onClose }: { onPick: (emoji: string) => void; onClose: () => void }) {
+export function EmojiPicker({ onPick, onClose, takesAny = false }: PickerOptions) {
   const element = useRef<HTMLDivElement>(null)
   const place = where()
   const server = place.view === "server" ? watch(`server ${place.server}`).state.servers.get(place.server) : undefined
   // At once: the next key is about it already.
   useLayoutEffect(() => {
     const before = document.activeElement
+    // Where there is no place below, it opens above.
+    const { current } = element
+    const around = current?.closest(".scroller")
+    if (current && around && current.getBoundingClientRect().bottom > around.getBoundingClientRect().bottom)
+      current.classList.add("above")
     element.current?.querySelector("button")?.focus()
     const leave = (event: PointerEvent) => {
       if (event.target instanceof Node && !element.current?.contains(event.target)) onClose()
@@ -44,6 +56,20 @@ export function EmojiPicker({ onPick, onClose }: { onPick: (emoji: string) => vo
           {emoji}
         </button>
       ))}
+      {takesAny && (
+        <input
+          aria-label={t("Another emoji")}
+          placeholder={t("Another emoji")}
+          maxLength={16}
+          enterKeyHint="done"
+          onKeyDown={event => {
+            const emoji = event.currentTarget.value.trim()
+            if (event.key !== "Enter" || event.isComposing || emoji === "") return
+            event.preventDefault()
+            onPick(emoji)
+          }}
+        />
+      )}
     </div>
   )
 }

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks"
-import type { LoginResponse, PasskeyAssertion } from "../../client/contract.ts"
+import type { LoginResponse, PasskeyAssertion, PasswordRequirements } from "../../client/contract.ts"
 import { Checkbox, Form, TextField } from "../kit/forms.tsx"
 import { wordsOf } from "../kit/api.ts"
 import { t } from "../kit/text.ts"
@@ -153,6 +153,18 @@ function useSuggestedPasskeys(isOn: boolean, onDone: (reply: LoginResponse) => v
   return refused
 }
 
+/** What a password has to have, before the server says what it lacks. */
+const policyIn = (policy: PasswordRequirements): string =>
+  [
+    t("At least {n} characters", { n: policy.min_length }),
+    policy.require_uppercase && t("an upper-case letter"),
+    policy.require_lowercase && t("a lower-case letter"),
+    policy.require_digit && t("a digit"),
+    policy.require_special && t("a special character"),
+  ]
+    .filter(Boolean)
+    .join(", ")
+
 interface RegisterOptions {
   readonly onDone: (reply: LoginResponse) => void
   readonly onVerify: () => void
@@ -207,7 +219,7 @@ function Register({ onDone, onVerify, onLogin }: RegisterOptions) {
         <TextField
           label={t("Password")}
           type="password"
-          hint={policy.data && t("At least {n} characters.", { n: policy.data.min_length })}
+          hint={policy.data && policyIn(policy.data)}
           value={password}
           onValue={setPassword}
           autocomplete="new-password"

@@ -66,11 +66,28 @@ export function Joining({ code, onDone }: { code: string; onDone: () => void }) 
 }
 
 type Days = "1" | "7" | "30" | "0"
+const usualDays = 7
+
+/** Who makes a server gets a link to it at once: it is empty until somebody follows that. */
+export async function firstInvite(server: Snowflake): Promise<{ channel: Snowflake; made: string } | undefined> {
+  const { client } = me()
+  const [channel] = await client.listChannels({ server_id: server })
+  if (!channel) return undefined
+  const { code } = await client.createInvite({ channel_id: channel.id, max_age: usualDays * 86_400 })
+  return { channel: channel.id, made: code }
+}
+
+interface ShareOptions {
+  readonly channel: Snowflake
+  /** The code of a link that is there already. */
+  readonly made?: string
+  readonly onClose: () => void
+}
 
 /** A link to share. It is made when it is asked for, so that no other is left behind. */
-export function ShareLink({ channel, onClose }: { channel: Snowflake; onClose: () => void }) {
-  const [days, setDays] = useState<Days>("7")
-  const [code, setCode] = useState<string>()
+export function ShareLink({ channel, made, onClose }: ShareOptions) {
+  const [days, setDays] = useState<Days>(`${usualDays}`)
+  const [code, setCode] = useState(made)
   const make = async () => {
     const invite = await me().client.createInvite({ channel_id: channel, max_age: Number(days) * 86_400 })
     setCode(invite.code)
@@ -94,6 +111,7 @@ export function ShareLink({ channel, onClose }: { channel: Snowflake; onClose: (
         </Form>
       ) : (
         <>
+          {made !== undefined && <p>{t("Your server is ready. For a week this link leads others into it.")}</p>}
           <p class="share">
             <input
               readOnly

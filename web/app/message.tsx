@@ -6,6 +6,7 @@ import { bytes } from "../kit/format.ts"
 import { count, t } from "../kit/text.ts"
 import { attempt, sayFailed } from "../kit/toasts.tsx"
 import { clock, exactly, fullTime } from "./clock.ts"
+import { Embeds } from "./embeds.tsx"
 import { EmojiPicker } from "./emoji-picker.tsx"
 import { Pictures } from "./gallery.tsx"
 import { avatarOf, colorStyleIn, initials, nameIn, pathOnServer, plainText } from "./names.ts"
@@ -203,6 +204,7 @@ function Actions({ message, rights, onReply, onEdit }: MessageOptions) {
       )}
       {isPicking && (
         <EmojiPicker
+          takesAny
           onClose={() => pick(false)}
           onPick={emoji => {
             pick(false)
@@ -321,52 +323,8 @@ function Attachment({ file }: { file: AttachmentResponse }) {
     return <video controls preload="none" src={url} aria-label={file.filename} />
   return (
     <a class="file" href={url} target="_blank" rel="noopener" download={file.filename}>
-      <b dir="auto">{file.filename}</b> <small>{bytes(file.size)}</small>
+      <b dir="auto">{file.filename}</b> <small dir="ltr">{bytes(file.size)}</small>
     </a>
-  )
-}
-
-interface Embed {
-  readonly title?: string
-  readonly description?: string
-  readonly url?: string
-  readonly color?: number | string
-  readonly fields?: readonly { name: string; value: string }[]
-  readonly footer?: { text?: string }
-}
-
-function Embeds({ of }: { of: readonly unknown[] }) {
-  return (
-    <>
-      {(of as Embed[]).map(({ title, description, url, fields, footer }, i) => (
-        <section key={i} class="embed">
-          {title !== undefined && title !== "" && (
-            <b dir="auto">
-              {url !== undefined && /^https?:\/\//.test(url) ? (
-                <a href={url} target="_blank" rel="noopener noreferrer nofollow">
-                  {title}
-                </a>
-              ) : (
-                title
-              )}
-            </b>
-          )}
-          {description !== undefined && description !== "" && <RichText text={description} server={undefined} />}
-          {fields?.map(({ name, value }, at) => (
-            <p key={at} dir="auto">
-              <b>{name}</b>
-              <br />
-              {value}
-            </p>
-          ))}
-          {footer?.text !== undefined && (
-            <small class="faint" dir="auto">
-              {footer.text}
-            </small>
-          )}
-        </section>
-      ))}
-    </>
   )
 }
 

@@ -1,5 +1,6 @@
 import type { Snowflake } from "../../client/contract.ts"
 import type { KnownServer } from "../../client/state.ts"
+import { pictureVersion } from "./heard.ts"
 import { base, watch } from "./session.ts"
 
 /** How a member of a server is called there. */
@@ -22,7 +23,7 @@ function colorIn(server: KnownServer | undefined, user: Snowflake): string | und
 }
 
 export const avatarOf = (user: Snowflake, url?: string | null): string =>
-  base + (url ?? `/api/v1/avatars/users/${user}`)
+  base + (url ?? `/api/v1/avatars/users/${user}`) + pictureVersion(user)
 export const pathOnServer = (path: string): string => (path.startsWith("/") ? base + path : path)
 
 /** The server of the store that has this channel. */
@@ -44,6 +45,8 @@ export const initials = (name: string): string =>
 export const plainText = (text: string, server: KnownServer | undefined): string =>
   text
     .slice(0, 300)
+    // Who wants to know what is hidden looks at the message.
+    .replace(/\|\|[^]+?(?:\|\||$)/g, "▒▒▒")
     .replace(/<@!?(\d{1,20})>/g, (whole, id: string) => `@${nameIn(server, id, whole)}`)
     .replace(/<#(\d{1,20})>/g, (whole, id: string) => `#${server?.channels.get(id)?.name ?? whole}`)
     .replace(/<(?:a?|sticker)(:[\p{L}\p{N}_]{1,32}:)\d{1,20}>/gu, "$1")

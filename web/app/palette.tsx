@@ -1,9 +1,11 @@
 import { useState } from "preact/hooks"
+import type { Snowflake } from "../../client/contract.ts"
 import { Dialog } from "../kit/dialog.tsx"
 import { go } from "../kit/router.ts"
 import { t } from "../kit/text.ts"
+import { attempt } from "../kit/toasts.tsx"
 import { goTo } from "./places.ts"
-import { signOut, watch } from "./session.ts"
+import { me, signOut, watch } from "./session.ts"
 
 interface Entry {
   readonly key: string
@@ -57,8 +59,12 @@ export function Palette({ onClose }: { onClose: () => void }) {
   )
 }
 
+async function writeTo(user: Snowflake): Promise<void> {
+  goTo({ channel: (await me().client.openDirectChannel({ recipient_id: user })).id })
+}
+
 function entriesFor(text: string): Entry[] {
-  const { state } = watch("servers", "directs")
+  const { state } = watch("servers", "directs", "relationships")
   const all: Entry[] = []
   for (const [server, known] of state.servers) {
     const here = state.names.get(server) ?? ""
@@ -69,6 +75,10 @@ function entriesFor(text: string): Entry[] {
   }
   for (const [id, { recipient }] of state.directs)
     if (recipient) all.push({ key: id, shown: `@${recipient.username}`, run: () => goTo({ channel: id }) })
+  const known = new Set([...state.directs.values()].map(({ recipient_id }) => recipient_id))
+  for (const [id, { status, username }] of state.relationships)
+    if (status === "friend" && username !== null && !known.has(id))
+      all.push({ key: id, shown: `@${username}`, run: () => void attempt(() => writeTo(id)) })
   all.push(
     { key: "friends", shown: t("Friends"), run: () => go([]) },
     { key: "settings", shown: t("Settings"), run: () => go(["settings"]) },

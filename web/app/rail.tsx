@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks"
 import type { Snowflake } from "../../client/contract.ts"
-import { Dialog } from "../kit/dialog.tsx"
+import { Dialog, present } from "../kit/dialog.tsx"
 import { Form, TextField } from "../kit/forms.tsx"
 import { t } from "../kit/text.ts"
 import { isQuiet, shown } from "./mutes.ts"
 import { initials, pathOnServer } from "./names.ts"
 import { goTo, linkToPlace, where } from "./places.ts"
 import { me, watch } from "./session.ts"
-import { codeIn } from "./invite.tsx"
+import { codeIn, firstInvite, ShareLink } from "./invite.tsx"
 import { Icon } from "./icons.tsx"
 
 /** The servers of the person, and how to get to another. */
@@ -100,8 +100,11 @@ export function MakeServer({ onDone }: { onDone: () => void }) {
   const [name, setName] = useState("")
   const make = async () => {
     const { id } = await me().client.createServer({ name: name.trim() })
+    // The server is there, also where a link could not be made.
+    const first = await firstInvite(id).catch(() => undefined)
     onDone()
     goTo({ server: id })
+    if (first) present(async () => onClose => <ShareLink {...first} onClose={onClose} />)
   }
   return (
     <Form does={t("Make a server")} onSubmit={make}>

@@ -5,7 +5,7 @@ import { wordsOf } from "../kit/api.ts"
 import { Dialog } from "../kit/dialog.tsx"
 import { count, t } from "../kit/text.ts"
 import { clock, dayName, exactly } from "./clock.ts"
-import { serverOfChannel } from "./names.ts"
+import { plainText, serverOfChannel } from "./names.ts"
 import { goTo, type Where } from "./places.ts"
 import { me } from "./session.ts"
 
@@ -102,7 +102,8 @@ export function Hits({ of, onClose }: { of: readonly MessageResponse[]; onClose:
               </time>
             </span>
             <span class="text" dir="auto">
-              {(message.content || message.attachments[0]?.filename || "").slice(0, 300)}
+              {plainText(message.content ?? "", serverOfChannel(message.channel_id)?.[1]) ||
+                message.attachments[0]?.filename}
             </span>
           </button>
         </li>

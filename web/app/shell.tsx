@@ -13,11 +13,13 @@ import { DirectList } from "./direct-list.tsx"
 import { Friends } from "./friends.tsx"
 import { Joining, inviteInPath } from "./invite.tsx"
 import { KeyList } from "../kit/key-list.tsx"
+import { listen } from "./heard.ts"
 import { later } from "./later.tsx"
 import { Members } from "./members.tsx"
 import { followMutes, shown } from "./mutes.ts"
 import { keepSubscribed, notify } from "./notifications.ts"
 import { AsOf, comesBack } from "./offline/as-of.tsx"
+import { forgetPlaces } from "./opening.ts"
 import { forgetAll, sendKept } from "./outbox.ts"
 import { Palette } from "./palette.tsx"
 import { Pins } from "./pins.tsx"
@@ -44,11 +46,13 @@ export function Shell() {
   useOpened(place)
   useEffect(() => {
     const session = me()
+    listen(session)
     notify(session)
     followMutes(session)
     keepSubscribed(session)
     sendKept(session).catch(() => {})
     onLeave(forgetAll)
+    onLeave(forgetPlaces)
     return watchActivity(session)
   }, [])
   useKeys(t("Everywhere"), [
@@ -336,7 +340,7 @@ const connectionWords = {
   connecting: msgid("Connecting …"),
   live: msgid("Connected"),
   returning: msgid("Connection lost. Coming back …"),
-  closed: msgid("Disconnected"),
+  closed: msgid("Read only: not connected"),
 }
 
 /** Who one is, and whether what is shown is current. */

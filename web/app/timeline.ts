@@ -7,6 +7,11 @@ import { me, ownId, watch } from "./session.ts"
 /** So many messages are shown at once when somebody has gone far back. */
 const maxShown = 300
 const pageSize = 50
+/**
+ * Who reads the newest messages has so many on the page, or as many as fill a high window; a page
+ * more than that, and the oldest go.
+ */
+const newestShown = () => Math.max(60, Math.ceil(innerHeight / 24) + 20)
 
 type Messages = readonly MessageResponse[]
 type Change = (messages: Messages) => Messages
@@ -15,14 +20,16 @@ const oldestFirst = (messages: Messages): Messages =>
   messages.toSorted((one, other) => (isLater(one.id, other.id) ? 1 : -1))
 
 /**
- * The messages of a channel that are on the page. Near the end they are the store's, which events
- * keep current. Who goes far back, or jumps to a message, looks at a window of their own, which is
- * moved by pages and never larger than `maxShown`; changes of messages reach it as well.
+ * The messages of a channel that are on the page. Near the end they are the newest of the store's,
+ * which events keep current. Who goes far back, or jumps to a message, looks at a window of their
+ * own, which is moved by pages and never larger than `maxShown`; changes of messages reach it as well.
  */
 export class Timeline {
   readonly channel: Snowflake
   /** A window apart from the newest messages; undefined: the newest are shown. */
   readonly #apart: Signal<readonly MessageResponse[] | undefined> = signal(undefined)
+  /** The oldest that is shown while the newest are; all that are not older than it are shown. */
+  readonly #from: Signal<Snowflake> = signal("0")
   #hasOlder = true
   #moving: Promise<void> | undefined
   /** Counts windows: what was read for an earlier one is of no use. */
@@ -62,7 +69,31 @@ export class Timeline {
   /** Oldest first; undefined: they are being read. */
   messages(): readonly MessageResponse[] | undefined {
     const apart = this.#apart.value
-    return apart ?? watch(`channel ${this.channel}`).messages(this.channel)
+    if (apart) return apart
+    const known = watch(`channel ${this.channel}`).messages(this.channel)
+    return known?.slice(this.#begins(known))
+  }
+
+  /** Where in the store's messages those begin that are shown. */
+  #begins(known: Messages): number {
+    const from = this.#from.value
+    const at = from === "0" ? 0 : known.findIndex(({ id }) => !isLater(from, id))
+    return at < 0 ? Math.max(0, known.length - newestShown()) : at
+  }
+
+  /** Shows the newest messages, from a while before this one on if it is given. */
+  beginAt(message?: Snowflake): void {
+    const known = me().store.messages(this.channel) ?? []
+    const at = message === undefined ? -1 : known.findIndex(({ id }) => id === message)
+    const first = Math.max(0, Math.min(known.length - newestShown(), at < 0 ? Infinity : at - pageSize / 2))
+    this.#from.value = first === 0 ? "0" : known[first]!.id
+  }
+
+  /** For who reads the newest messages: what has become too much above them goes. */
+  trim(): void {
+    if (this.#apart.value) return
+    const known = me().store.messages(this.channel) ?? []
+    if (known.length - this.#begins(known) > newestShown() + pageSize) this.beginAt()
   }
 
   /** Whether the newest messages are shown. */
@@ -72,8 +103,10 @@ export class Timeline {
 
   get hasOlder(): boolean {
     // What an earlier connection has left ends where it ends.
-    if (me().store.isRestored) return false
-    return this.#apart.value ? this.#hasOlder : me().store.hasOlder(this.channel)
+    const { store } = me()
+    if (this.#apart.value) return this.#hasOlder && !store.isRestored
+    const isCut = this.#begins(store.messages(this.channel) ?? []) > 0
+    return isCut || (!store.isRestored && store.hasOlder(this.channel))
   }
 
   /** One page more at the top. */
@@ -81,10 +114,19 @@ export class Timeline {
     return this.#move(async () => {
       const { store } = me()
       if (!this.#apart.value) {
-        const shown = store.messages(this.channel) ?? []
-        if (shown.length < maxShown) return void (await store.readOlder(this.channel))
+        const known = store.messages(this.channel) ?? []
+        const begins = this.#begins(known)
+        if (begins > 0) {
+          this.#from.value = known[Math.max(0, begins - pageSize)]!.id
+          return
+        }
+        if (known.length < maxShown) {
+          await store.readOlder(this.channel)
+          this.#from.value = store.messages(this.channel)?.[0]?.id ?? "0"
+          return
+        }
         this.#hasOlder = store.hasOlder(this.channel)
-        this.#apart.value = shown.slice(0, maxShown)
+        this.#apart.value = known.slice(0, maxShown)
       }
       const first = this.#apart.value[0]
       if (!this.#hasOlder || !first) return
@@ -107,7 +149,10 @@ export class Timeline {
       const newest = me().store.messages(this.channel)
       const reached = [...page].reduce((latest, { id }) => (isLater(id, latest) ? id : latest), last.id)
       if (page.length < pageSize || (newest?.[0] && !isLater(newest[0].id, reached))) {
-        this.toEnd()
+        // What is read stays shown, as far as the store has it.
+        this.#windows++
+        this.#from.value = this.#apart.value?.[0]?.id ?? "0"
+        this.#apart.value = undefined
         return
       }
       this.#hasOlder = true
@@ -118,11 +163,34 @@ export class Timeline {
   toEnd(): void {
     this.#windows++
     this.#apart.value = undefined
+    this.beginAt()
+  }
+
+  /**
+   * The first message that has not been read, further back than the store goes.
+   * @param isShown whether it is shown as well
+   */
+  async toUnread(isShown: boolean): Promise<Snowflake | undefined> {
+    const { last_read_id } = await me().client.getUnread({ channel_id: this.channel })
+    const page = oldestFirst(await this.#page({ after: last_read_id ?? "0" }))
+    const own = ownId()
+    const first = page.find(({ author_id }) => author_id !== own)?.id
+    if (isShown && first !== undefined) await this.jump(first)
+    return first
   }
 
   /** Shows a message with what stands around it. @returns whether it is there */
   async jump(message: Snowflake): Promise<boolean> {
-    if (this.messages()?.some(({ id }) => id === message)) return true
+    if (this.#apart.value?.some(({ id }) => id === message)) return true
+    if (
+      !this.#apart.value &&
+      me()
+        .store.messages(this.channel)
+        ?.some(({ id }) => id === message)
+    ) {
+      this.beginAt(message)
+      return true
+    }
     const page = oldestFirst(await this.#page({ around: message }))
     if (!page.some(({ id }) => id === message)) return false
     this.#windows++

@@ -13,7 +13,11 @@ export const texts: Readonly<Record<string, string>> = {
   "Make an account": "Konto erstellen",
   "I forgot my password": "Passwort vergessen",
   "E-mail address": "E-Mail-Adresse",
-  "At least {n} characters.": "Mindestens {n} Zeichen.",
+  "At least {n} characters": "Mindestens {n} Zeichen",
+  "an upper-case letter": "ein Großbuchstabe",
+  "a lower-case letter": "ein Kleinbuchstabe",
+  "a digit": "eine Ziffer",
+  "a special character": "ein Sonderzeichen",
   "I am {n} years old, or older": "Ich bin mindestens {n} Jahre alt",
   Birthday: "Geburtstag",
   "You have to be {n} years old.": "Du musst mindestens {n} Jahre alt sein.",
@@ -154,7 +158,17 @@ export const texts: Readonly<Record<string, string>> = {
   "Connecting …": "Verbinden …",
   Connected: "Verbunden",
   "Connection lost. Coming back …": "Verbindung verloren. Sie wird wiederhergestellt …",
-  Disconnected: "Getrennt",
+  "Read only: not connected": "Nur zum Lesen: nicht verbunden",
+  "Your server is ready. For a week this link leads others into it.":
+    "Dein Server ist fertig. Eine Woche lang führt dieser Link andere hinein.",
+  "Another emoji": "Anderes Emoji",
+  Seen: "Gesehen",
+  "Seen by {names}": "Gesehen von {names}",
+  "Seen by {n} person": "Von {n} Person gesehen",
+  "Seen by {n} people": "Von {n} Personen gesehen",
+  "Video at {host}": "Video bei {host}",
+  "Picture at {host}": "Bild bei {host}",
+  "Show the picture from {host}": "Bild von {host} zeigen",
 
   // Messages
   Today: "Heute",
@@ -320,8 +334,8 @@ export const texts: Readonly<Record<string, string>> = {
   "this one": "diese hier",
   "End all sessions": "Alle Sitzungen beenden",
   "Delete your account?": "Dein Konto löschen?",
-  "It is frozen now, and erased later. You can sign in until then to keep it.":
-    "Es wird jetzt stillgelegt und später gelöscht. Bis dahin kannst du dich anmelden, um es zu behalten.",
+  "It ends now, everywhere, and is erased later. Until then those who run this service can give it back to you.":
+    "Es endet jetzt, überall, und wird später gelöscht. Bis dahin können die Betreiber es dir zurückgeben.",
   "Delete my account": "Mein Konto löschen",
   "Others see what I have read": "Andere sehen, was ich gelesen habe",
   "Others see that I am typing": "Andere sehen, dass ich schreibe",

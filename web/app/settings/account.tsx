@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks"
 import { Form, TextField } from "../../kit/forms.tsx"
+import { useResource } from "../../kit/resource.ts"
 import { t } from "../../kit/text.ts"
 import { attempt, say } from "../../kit/toasts.tsx"
 import { avatarOf } from "../names.ts"
@@ -13,13 +14,18 @@ export function Account() {
   const [username, setUsername] = useState<string>()
   const [email, setEmail] = useState<string>()
   const [password, setPassword] = useState("")
+  const [code, setCode] = useState("")
+  const second = useResource(() => client.getTwoFactorStatus(), [])
+  const isAnotherAddress = email !== undefined && email !== (known?.email ?? "")
   const save = async () => {
     account.value = await client.editMe({
       ...(username !== undefined && { username }),
       ...(email !== undefined && { email }),
       ...(password && { current_password: password }),
+      ...(code.trim() && { code: code.trim() }),
     })
     setPassword("")
+    setCode("")
     say(t("Saved."))
   }
   return (
@@ -73,6 +79,15 @@ export function Account() {
               onValue={setPassword}
               autocomplete="current-password"
             />
+            {isAnotherAddress && second.data?.enabled && (
+              <TextField
+                label={t("Code of your second factor")}
+                value={code}
+                onValue={setCode}
+                autocomplete="one-time-code"
+                required
+              />
+            )}
           </Form>
         )}
       </section>

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks"
 import { offerFile } from "../../kit/api.ts"
-import { ask } from "../../kit/dialog.tsx"
-import { Checkbox, Select } from "../../kit/forms.tsx"
+import { Dialog } from "../../kit/dialog.tsx"
+import { Checkbox, Form, Select, TextField } from "../../kit/forms.tsx"
 import { useResource } from "../../kit/resource.ts"
 import { Loaded } from "../../kit/states.tsx"
 import { t } from "../../kit/text.ts"
@@ -9,21 +9,12 @@ import { attempt } from "../../kit/toasts.tsx"
 import { me } from "../session.ts"
 
 export function Privacy() {
-  const { client, account } = me()
+  const { client } = me()
   const settings = useResource(() => client.getMessagingSettings(), [])
   const edit = (change: Parameters<typeof client.editMessagingSettings>[0]) =>
     void attempt(async () => {
       const changed = await client.editMessagingSettings(change ?? {})
       settings.set(() => changed)
-    })
-  const remove = () =>
-    ask({
-      title: t("Delete your account?"),
-      will: <p>{t("It is frozen now, and erased later. You can sign in until then to keep it.")}</p>,
-      does: t("Delete my account"),
-      typed: account.value?.username ?? "",
-      isDangerous: true,
-      work: () => client.deleteAccount(),
     })
   return (
     <>
@@ -57,12 +48,7 @@ export function Privacy() {
         </Loaded>
       </section>
       <Export />
-      <section class="card">
-        <h2>{t("The end")}</h2>
-        <button type="button" class="danger" onClick={remove}>
-          {t("Delete my account")}
-        </button>
-      </section>
+      <TheEnd />
     </>
   )
 }
@@ -95,5 +81,70 @@ function Export() {
         {t("Export it")}
       </button>
     </section>
+  )
+}
+
+function TheEnd() {
+  const [isAsking, ask] = useState(false)
+  return (
+    <>
+      <section class="card">
+        <h2>{t("The end")}</h2>
+        <button type="button" class="danger" onClick={() => ask(true)}>
+          {t("Delete my account")}
+        </button>
+      </section>
+      {isAsking && <Deletion onClose={() => ask(false)} />}
+    </>
+  )
+}
+
+/** Who is signed in on a device that was left open does not lose their account there. */
+function Deletion({ onClose }: { onClose: () => void }) {
+  const { client, account } = me()
+  const second = useResource(() => client.getTwoFactorStatus(), [])
+  const [password, setPassword] = useState("")
+  const [code, setCode] = useState("")
+  const [typed, type] = useState("")
+  const name = account.value?.username ?? ""
+  const remove = () =>
+    client.deleteAccount({ ...(password && { password }), ...(code.trim() && { code: code.trim() }) })
+  return (
+    <Dialog title={t("Delete your account?")} onClose={onClose}>
+      <Form
+        does={t("Delete my account")}
+        isDangerous
+        isReady={typed === name}
+        onSubmit={remove}
+        onCancel={onClose}
+        at={{ password: /password/i, code: /code/i }}
+      >
+        <p>
+          {t(
+            "It ends now, everywhere, and is erased later. Until then those who run this service can give it back to you.",
+          )}
+        </p>
+        <TextField
+          name="password"
+          label={t("Your password")}
+          hint={t("Empty if you sign in through a provider.")}
+          type="password"
+          value={password}
+          onValue={setPassword}
+          autocomplete="current-password"
+        />
+        {second.data?.enabled && (
+          <TextField
+            name="code"
+            label={t("Code of your second factor")}
+            value={code}
+            onValue={setCode}
+            autocomplete="one-time-code"
+            required
+          />
+        )}
+        <TextField label={t("Type {word} to go on", { word: name })} value={typed} onValue={type} required />
+      </Form>
+    </Dialog>
   )
 }
