@@ -3036,6 +3036,8 @@ export interface UnreadResponse {
   unread_count: number
   /** Number of these messages that notified the caller of a mention */
   mention_count: number
+  /** Where the caller has got to: what is unread begins after it. There need not be a message with this id. Null: at the beginning */
+  last_read_id: Snowflake | null
 }
 
 export interface UploadCompleteResponse {

@@ -265,7 +265,7 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
   const token = await ada.evaluate<string>("localStorage.getItem('starling.app.token')")
   const owner = clientAt(shared.east, token)
   const invites = await owner.listInvites({ server_id })
-  expect(invites.map(({ max_age }) => max_age).toSorted()).toEqual([0, 7 * 86_400])
+  expect(invites.map(({ max_age }) => max_age).toSorted((one, other) => one - other)).toEqual([0, 7 * 86_400])
   await owner.editChannel({ channel_id, slowmode_seconds: 3_600 })
   const failed = (text: string) => lin.locator(".message.failed", { hasText: text })
   for (const text of ["too soon", "this too"]) {
