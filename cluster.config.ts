@@ -211,7 +211,7 @@ export const clusterConfig = {
     /** JSON bodies; `maxValues`: keys and items at every depth together. Something of any body, of a file too, has to arrive within `timeoutMs`. */
     body: { maxBytes: 256 * 1024, maxDepth: 32, maxValues: 16_000, timeoutMs: 7_000 },
     uploads: {
-      /** What forms with files may hold in the memory of one worker together; beyond it they are refused as "not now". */
+      /** What forms with files that are not streamed in, emoji and stickers, may hold in the memory of one worker together; beyond it they are refused as "not now". */
       maxBytes: 64 * 1024 * 1024,
       /** The same for one user; for one address until it is known who asks. */
       maxBytesPerUser: 12 * 1024 * 1024,
@@ -223,7 +223,7 @@ export const clusterConfig = {
       maxBytes: 64 * 1024 * 1024,
       /** After that all of them pass through so much memory: while it is in use, senders wait. */
       bufferBytes: 16 * 1024 * 1024,
-      /** How many of them a worker takes at once, and of one user; the next is refused as "not now". */
+      /** How many of them that are longer than 128 KiB a worker takes at once, and of one user; the next is refused as "not now". */
       maxConcurrent: 1_000,
       maxPerUser: 3,
       /** A long file may take more time: a second for so many bytes of it, in or out. */

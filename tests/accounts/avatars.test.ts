@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto"
+import { stat } from "node:fs/promises"
+import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import sharp from "sharp"
 import { routes } from "../../src/contract/contract.ts"
@@ -22,10 +24,11 @@ import {
 } from "../kit/pictures.ts"
 import type { Person } from "../kit/person.ts"
 import { sharedServer } from "../kit/seeds.ts"
+import { slowForm } from "../kit/slow-form.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
-const test = testWith({ jobWorkers: 1 })
+const test = testWith({ jobWorkers: 1, topology: { http: { body: { timeoutMs: 3_000 } } } })
 
 const pathOf = (user: string) => `/api/v1/avatars/users/${user}`
 const avatarOf = (shared: SharedCluster, user: string) => send(shared.west, pathOf(user), { route: routes.getAvatar })
@@ -152,6 +155,63 @@ test("what is no picture, is damaged or is a bomb is refused with its reason, an
   ).toEqual([])
   expect(await shared.sql`SELECT FROM user_avatars`).toHaveLength(1)
   await rest.deleteAvatar({})
+})
+
+test("a picture is in no memory while it comes: three of 5 MB at once are taken; of one that stops, is cut off or is none nothing is left", async ({
+  shared,
+}) => {
+  const ada = await shared.person("ada")
+  const bytes = await pngOf(5_242_880)
+  const begin = (content: Uint8Array, length = content.length) => {
+    const form = slowForm(shared.east, ada, "/api/v1/avatars/users/@me", length)
+    form.socket.write(content)
+    return form
+  }
+  const all = bytes.length - 100
+  const three = [bytes, bytes, bytes].map(each => begin(each.subarray(0, all), each.length))
+  const sizes = async () =>
+    Promise.all((await incomingOf(shared)).map(async name => (await stat(join(incoming, name))).size))
+  const incoming = join(shared.dataDir, "files", "incoming")
+  await until("they are on the disk as far as they have come", async () => {
+    const written = await sizes()
+    return written.length === 3 && written.every(size => size > all - 20)
+  })
+  const fourth = begin(bytes)
+  fourth.socket.write(fourth.end)
+  await until("another has to wait", () => fourth.answer().startsWith("HTTP/1.1 503"))
+  fourth.socket.destroy()
+  // A short one needs no place.
+  expect(await ada.on(shared.east).putAvatar({ file: fileOf(await png(20)) })).toMatchObject({ width: 20 })
+  for (const { socket, end } of three) socket.write(Buffer.concat([bytes.subarray(all), Buffer.from(end)]))
+  for (const { answer, socket } of three) {
+    await until("it is encoded", () => answer().startsWith("HTTP/1.1 200"))
+    socket.destroy()
+  }
+  const left = async () => ({
+    files: (await filesOfUser(shared, ada.id)).length,
+    incoming: await incomingOf(shared),
+    notes: (
+      await shared.sql`SELECT key FROM unused_files WHERE key LIKE 'incoming/%' OR key LIKE ${`users/${ada.id}/%`}`
+    ).length,
+  })
+  const nothingElse = () =>
+    until("nothing else is left", async () => JSON.stringify(await left()) === '{"files":1,"incoming":[],"notes":0}')
+  await nothingElse()
+
+  const cut = begin(bytes.subarray(0, 400_000), bytes.length)
+  await until("some of it is on the disk", async () => (await sizes()).some(size => size > 0))
+  cut.socket.destroy()
+  await nothingElse()
+  const stopped = begin(bytes.subarray(0, 400_000), bytes.length)
+  await until("it is told that it took too long", () => stopped.answer().startsWith("HTTP/1.1 408"))
+  await stopped.ended
+  await nothingElse()
+  // Its beginning says so.
+  const page = begin(Buffer.concat([html, Buffer.alloc(3_000_000)]))
+  page.socket.write(page.end)
+  await until("it is told that it is none", () => page.answer().startsWith("HTTP/1.1 400"))
+  page.socket.destroy()
+  await nothingElse()
 })
 
 test("one user's pictures take one place of a job worker, however many they send; another's is next", async ({

@@ -3,6 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest"
 import { isDataError, openPool } from "../../src/storage/core/database.ts"
 import { Fenced, type Batch, type Lane } from "../../src/storage/core/lanes.ts"
+import type { Write } from "../../src/storage/core/write.ts"
+import { putAvatar } from "../../src/storage/accounts/avatars.ts"
 import { deleteMessage, insertMessage, updateContent } from "../../src/storage/messages/messages.ts"
 import { readRowBody, rowBody } from "../../src/runtime/row.ts"
 import { openStorage, type Storage } from "../../src/storage/storage.ts"
@@ -135,6 +137,41 @@ test("the rows of the outbox come back as they were written, whatever is in thei
   expect(found.toSorted((a, b) => a.shard - b.shard).map(({ body }) => body)).toEqual(bodies)
   expect(readRowBody(found.find(({ shard }) => shard === 102)!.body).items[0]![4]).toEqual({ text: odd[2] })
 })
+
+test.each(["statement", "transaction"] as const)(
+  "FILE2: pictures that replace one another in one batch (%s) leave a note for each file that no row names; a dead worker's leave none",
+  async kind => {
+    const { lane, incarnation } = await openLane()
+    const user_id = String(++ids)
+    await database.sql`INSERT INTO users ${database.sql({ id: user_id, username: `u${user_id}`, created_at: 1 })}`
+    const [first, second, third] = ["a", "b", "c"].map(digit => digit.repeat(32)) as [string, string, string]
+    const keyOf = (file: string) => `users/${user_id}/${file}`
+    const put = (file: string, former?: string) =>
+      putAvatar({
+        ...{ user_id, file, content_type: "image/png", hash: "", size: 1, since: 5 },
+        ...{ key: keyOf(file), former: former === undefined ? undefined : keyOf(former) },
+      })
+    const commit = (...writes: Write[]) => {
+      const { turns, outbox } = batchOf([message()], kind)
+      const more = kind === "transaction" ? turns : []
+      return lane.commit({ turns: [{ home: user_id, writes }, ...more], outbox })
+    }
+    const left = async () => {
+      const notes = await database.sql`SELECT key FROM unused_files WHERE key LIKE ${keyOf("%")} ORDER BY key`
+      const [row] = await database.sql`SELECT file FROM user_avatars WHERE user_id = ${user_id}`
+      return [row?.["file"], ...notes.map(({ key }) => key as string)]
+    }
+    await storage.files.announce([keyOf(first), keyOf(second), keyOf(third)], 1)
+    await commit(put(first))
+    expect(await left()).toEqual([first, keyOf(second), keyOf(third)])
+    await commit(put(second, first), put(third, second))
+    expect(await left()).toEqual([third, keyOf(first), keyOf(second)])
+    await storage.placement.declareDead(incarnation)
+    await expect(commit(put(first, third))).rejects.toThrow(Fenced)
+    rows--
+    expect(await left()).toEqual([third, keyOf(first), keyOf(second)])
+  },
+)
 
 test.each(["statement", "transaction"] as const)(
   "a batch (%s) with one refused row leaves nothing behind",

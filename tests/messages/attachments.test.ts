@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto"
 import { readFile } from "node:fs/promises"
-import { connect, type Socket } from "node:net"
+import { connect } from "node:net"
 import { join } from "node:path"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
@@ -15,6 +15,7 @@ import { send } from "../kit/exchange.ts"
 import type { Person } from "../kit/person.ts"
 import { apng, blobOf, fileOf, gif, html, png, uploadsOf } from "../kit/pictures.ts"
 import { dmBetween, plantServer, sharedServer } from "../kit/seeds.ts"
+import { slowForm } from "../kit/slow-form.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
@@ -402,30 +403,18 @@ test("no path leads out of the folder, and what is not there is not there", asyn
 })
 
 /** An upload whose bytes come when the test says so. */
-async function slowUpload(shared: SharedCluster, { token }: Person, channel_id: string, length: number) {
-  const { hostname, port } = new URL(shared.east.url)
-  const socket: Socket = connect(Number(port), hostname).on("error", () => {})
-  const head = '--X\r\nContent-Disposition: form-data; name="file"; filename="big.dat"\r\n\r\n'
-  const end = "\r\n--X--\r\n"
-  let answer = ""
-  socket.on("data", chunk => (answer += chunk.toString("latin1")))
-  const ended = new Promise<void>(resolve => socket.on("close", () => resolve()))
-  socket.write(
-    `POST /api/v1/channels/${channel_id}/attachments HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n` +
-      `Content-Type: multipart/form-data; boundary=X\r\nContent-Length: ${head.length + length + end.length}\r\n\r\n${head}`,
-  )
-  return { socket, ended, end, answer: () => answer }
-}
+const slowUpload = (shared: SharedCluster, person: Person, channel_id: string, length: number) =>
+  slowForm(shared.east, person, `/api/v1/channels/${channel_id}/attachments`, length)
 
 test("BODY2: an upload that is cut off, or is too slow, leaves nothing", async ({ shared }) => {
   const { ada, channel_id } = await scene(shared)
   const before = (await uploadsOf(shared)).length
-  const cut = await slowUpload(shared, ada, channel_id, 1_000_000)
+  const cut = slowUpload(shared, ada, channel_id, 1_000_000)
   cut.socket.write(Buffer.alloc(400_000))
   await until("some of it is on the disk", async () => (await uploadsOf(shared)).length > before)
   cut.socket.destroy()
   await until("it is gone", async () => (await uploadsOf(shared)).length === before)
-  const drip = await slowUpload(shared, ada, channel_id, 1_000_000)
+  const drip = slowUpload(shared, ada, channel_id, 1_000_000)
   drip.socket.write(Buffer.alloc(10))
   await until("it is told that it took too long", () => drip.answer().startsWith("HTTP/1.1 408"))
   await drip.ended
@@ -458,7 +447,7 @@ test("30 MB go in and out without being in memory, and a reader who stops is cut
   let peak = 0
   const base = await buffered()
   const look = async () => (peak = Math.max(peak, (await buffered(base + bound)) - base))
-  const { socket, end, answer } = await slowUpload(shared, staff, channel_id, megabytes * chunk.length)
+  const { socket, end, answer } = slowUpload(shared, staff, channel_id, megabytes * chunk.length)
   for (let i = 0; i < megabytes; i++) {
     sum.update(chunk)
     if (!socket.write(chunk)) await new Promise(resolve => socket.once("drain", resolve))
@@ -614,18 +603,22 @@ test("an upload of which nobody knows whether it was kept stays counted", async 
   }
 })
 
-test("one user has three uploads at once, which keeps nobody else from any", async ({ shared }) => {
+test("one user has three long uploads at once, which keeps nobody else from any, nor them from short ones", async ({
+  shared,
+}) => {
   const { ada, lin, channel_id, rest } = await scene(shared)
-  const slow = await Promise.all([1, 2, 3].map(() => slowUpload(shared, ada, channel_id, 1_000)))
+  const slow = [1, 2, 3].map(() => slowUpload(shared, ada, channel_id, 1_000_000))
+  const long = note("x".repeat(1_000_000))
   await until("they have begun", async () => {
     const [row] = await shared.sql`SELECT files FROM upload_counts WHERE user_id = ${ada.id}`
     return row?.["files"] === 3
   })
-  expect(await refusal(rest.uploadAttachment({ channel_id, file: note("hello") }))).toBe("unavailable")
-  await lin.on(shared.east).uploadAttachment({ channel_id, file: note("hello") })
+  expect(await refusal(rest.uploadAttachment({ channel_id, file: long }))).toBe("unavailable")
+  await rest.uploadAttachment({ channel_id, file: note("hello") })
+  await lin.on(shared.east).uploadAttachment({ channel_id, file: long })
   for (const { socket } of slow) socket.destroy()
   await until("there is capacity again", async () => {
-    const verdict = await rest.uploadAttachment({ channel_id, file: note("hello") }).catch(() => undefined)
+    const verdict = await rest.uploadAttachment({ channel_id, file: long }).catch(() => undefined)
     return verdict !== undefined
   })
 })

@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from "node:crypto"
 import { rm } from "node:fs/promises"
-import { connect, type Socket } from "node:net"
 import { join } from "node:path"
 import { routes } from "../../src/contract/contract.ts"
 import { chunkBytes } from "../../src/contract/messages/upload-sessions.ts"
@@ -9,6 +8,7 @@ import { send } from "../kit/exchange.ts"
 import type { Person } from "../kit/person.ts"
 import { blobOf, chunksOf, fileOf, html, uploadsOf } from "../kit/pictures.ts"
 import { sharedServer } from "../kit/seeds.ts"
+import { slowForm } from "../kit/slow-form.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
 
@@ -188,20 +188,8 @@ test("the day's files and open sessions are limited, however many are announced 
 })
 
 /** A chunk of which the test sends the bytes. */
-async function slowChunk(at: { url: string }, { token }: Person, session_id: string, length: number) {
-  const { hostname, port } = new URL(at.url)
-  const socket: Socket = connect(Number(port), hostname).on("error", () => {})
-  let answer = ""
-  socket.on("data", chunk => (answer += chunk.toString("latin1")))
-  const ended = new Promise<void>(resolve => socket.on("close", () => resolve()))
-  const head = '--X\r\nContent-Disposition: form-data; name="file"; filename="blob"\r\n\r\n'
-  const end = "\r\n--X--\r\n"
-  socket.write(
-    `POST /api/v1/media/upload/chunk/${session_id}?chunk_index=0 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n` +
-      `Content-Type: multipart/form-data; boundary=X\r\nContent-Length: ${head.length + length + end.length}\r\n\r\n${head}`,
-  )
-  return { socket, end, ended, answer: () => answer }
-}
+const slowChunk = (at: { url: string }, person: Person, session_id: string, length: number) =>
+  slowForm(at, person, `/api/v1/media/upload/chunk/${session_id}?chunk_index=0`, length)
 
 test("CHUNK1: a chunk from two connections at once is one of the two, whole; one that is cut off, or stops, is none", async ({
   shared,
@@ -209,15 +197,15 @@ test("CHUNK1: a chunk from two connections at once is one of the two, whole; one
   const ada = await shared.person("ada")
   const bytes = randomBytes(1_000_000)
   const { session_id, rest } = await begin(shared, ada, bytes)
-  const cut = await slowChunk(shared.east, ada, session_id, bytes.length)
+  const cut = slowChunk(shared.east, ada, session_id, bytes.length)
   cut.socket.write(bytes.subarray(0, 400_000))
   await until("some of it is on the disk", async () => (await chunksOf(shared)).length === 1)
   cut.socket.destroy()
-  const stopped = await slowChunk(shared.west, ada, session_id, bytes.length)
+  const stopped = slowChunk(shared.west, ada, session_id, bytes.length)
   stopped.socket.write(bytes.subarray(0, 10))
   await until("it is told that it took too long", () => stopped.answer().startsWith("HTTP/1.1 408"))
   await stopped.ended
-  const short = await slowChunk(shared.west, ada, session_id, 999_999)
+  const short = slowChunk(shared.west, ada, session_id, 999_999)
   short.socket.write(Buffer.concat([bytes.subarray(0, 999_999), Buffer.from(short.end)]))
   await until("it is told that it is too short", () => short.answer().includes("Wrong chunk size: 999999"))
   short.socket.destroy()
@@ -226,8 +214,8 @@ test("CHUNK1: a chunk from two connections at once is one of the two, whole; one
 
   const other = randomBytes(bytes.length)
   const [one, two] = [
-    await slowChunk(shared.east, ada, session_id, bytes.length),
-    await slowChunk(shared.west, ada, session_id, bytes.length),
+    slowChunk(shared.east, ada, session_id, bytes.length),
+    slowChunk(shared.west, ada, session_id, bytes.length),
   ]
   one.socket.write(bytes.subarray(0, 500_000))
   two.socket.write(other.subarray(0, 600_000))

@@ -301,7 +301,7 @@ test("forty users who come at once are registered, and said to be there, by few 
   for (const inbox of inboxes) inbox.close()
 })
 
-test("a new avatar with its jobs is 13 statements and 14 scripts at most", async () => {
+test("a new avatar with its jobs is 7 statements and 10 scripts at most", async () => {
   const scene = await open(1)
   const { cluster, asked, workers } = scene
   await cluster.bootJobWorker(asked)
@@ -312,10 +312,10 @@ test("a new avatar with its jobs is 13 statements and 14 scripts at most", async
     await until("the file before is gone", async () => (await filesOfUser(cluster, ada.id)).length === 1)
   }
   const { statements = 0, "redis a composed script": ofJobs = 0 } = await costsOf(scene, put)
-  expect(statements).toBeLessThanOrEqual(13)
-  expect(statements).toBeGreaterThanOrEqual(9)
-  // Twelve, and a place for jobs that looks for the next one when its wait has ended meanwhile.
-  expect(ofJobs).toBeLessThanOrEqual(14)
+  expect(statements).toBeLessThanOrEqual(7)
+  expect(statements).toBeGreaterThanOrEqual(4)
+  // Eight, and a place for jobs that looks for the next one when its wait has ended meanwhile.
+  expect(ofJobs).toBeLessThanOrEqual(10)
 })
 
 test("the record of a session in ten servers has at most 300 bytes", async () => {

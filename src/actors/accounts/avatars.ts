@@ -4,7 +4,7 @@ import type { FileState } from "../../domain/core/file-types.ts"
 import { secondsAt } from "../../std/clock.ts"
 import { deleteAvatar, putAvatar } from "../../storage/accounts/avatars.ts"
 import { userFiles } from "../../storage/core/blobs.ts"
-import { discardFile, useFile } from "../../storage/messages/files.ts"
+import { discardFile } from "../../storage/messages/files.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
 import { defineFact } from "../shared/facts.ts"
 import { discarded } from "../shared/files.ts"
@@ -17,7 +17,8 @@ import { looksChanged } from "./account.ts"
  * is told that it changed fetches it again.
  */
 export interface AvatarCommands {
-  putAvatar(input: { file: FileState }): { avatar_url: string }
+  /** `former`: the key of the file before. Who asks deletes it; were that lost, a sweep would come to it. */
+  putAvatar(input: { file: FileState }): { avatar_url: string; former?: string }
   deleteAvatar(input: object): { deleted: true }
 }
 
@@ -37,19 +38,18 @@ export const avatarCommands: ActorKind<UserState, UserState, AvatarCommands>["co
   putAvatar: {
     needs: () => [userAvatar],
     turn({ state: user, now, newId }, { file }) {
-      const before = withoutAvatar(user, now)
       const { file: name, content_type, hash, size } = file
+      const before = avatarFacts.of(user).get(avatarKey)
+      const former = before ? userFiles(user.id) + before.file : undefined
       return {
         apply: draft => {
           avatarFacts.of(draft).set(avatarKey, { file: name, content_type, hash, size })
         },
         write: [
-          putAvatar({ ...file, user_id: user.id }),
-          useFile({ key: userFiles(user.id) + file.file }),
-          ...before.write,
+          putAvatar({ ...file, user_id: user.id, key: userFiles(user.id) + name, former, since: secondsAt(now) }),
         ],
-        publish: [...looksChanged(user, newId), ...before.publish],
-        reply: { avatar_url: avatarPath(user.id) },
+        publish: looksChanged(user, newId),
+        reply: { avatar_url: avatarPath(user.id), ...(former !== undefined && { former }) },
       }
     },
   },

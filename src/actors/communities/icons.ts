@@ -5,7 +5,7 @@ import { secondsAt } from "../../std/clock.ts"
 import { serverObject, type ServerState } from "../../domain/communities/servers.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
 import { serverFile } from "../../storage/core/blobs.ts"
-import { discardFile, useFile } from "../../storage/messages/files.ts"
+import { discardFile } from "../../storage/messages/files.ts"
 import { deleteIcon, putIcon } from "../../storage/communities/icons.ts"
 import { requireMember, requirePermission } from "../shared/access.ts"
 import { audit, type AuditContext } from "../shared/audit.ts"
@@ -21,7 +21,8 @@ import { defineFact } from "../shared/facts.ts"
  * it.
  */
 export interface IconCommands {
-  putIcon(input: AuditContext & { file: FileState }): ShownServer
+  /** `former`: as with avatars. */
+  putIcon(input: AuditContext & { file: FileState }): ShownServer & { former?: string }
   deleteIcon(input: AuditContext): { deleted: true }
 }
 
@@ -41,13 +42,13 @@ export const iconCommands: ActorKind<ServerState, ServerState, IconCommands>["co
     turn(context, { user, reason, file }) {
       const { state: server } = context
       requirePermission(server, requireMember(server, user), "server.manage")
-      const { write, ...effects } = changed(context, { user, reason }, file)
-      const use = useFile({ key: serverFile(server.id, file.file) })
+      const { former, ...effects } = changed(context, { user, reason }, file)
       const icon_url = iconPath(server.id)
+      const replaced = { key: serverFile(server.id, file.file), former, since: secondsAt(context.now) }
       return {
         ...effects,
-        write: [putIcon({ ...file, server_id: server.id, icon_url }), use, ...write],
-        reply: serverObject({ ...server, icon_url }),
+        write: [putIcon({ ...file, ...replaced, server_id: server.id, icon_url })],
+        reply: { ...serverObject({ ...server, icon_url }), ...(former !== undefined && { former }) },
       }
     },
   },
@@ -58,17 +59,22 @@ export const iconCommands: ActorKind<ServerState, ServerState, IconCommands>["co
       const { state: server } = context
       requirePermission(server, requireMember(server, user), "server.manage")
       if (!iconFacts.of(server).get(iconKey)) return { reply: { deleted: true } }
-      const { write, ...effects } = changed(context, { user, reason }, null)
-      return { ...effects, write: [deleteIcon({ server_id: server.id }), ...write], reply: { deleted: true } }
+      const { former, publish, apply } = changed(context, { user, reason }, null)
+      const discard = former === undefined ? [] : [discardFile({ key: former, since: secondsAt(context.now) })]
+      return {
+        apply,
+        write: [deleteIcon({ server_id: server.id }), ...discard],
+        publish: [...publish, ...(former === undefined ? [] : [discarded(former)])],
+        reply: { deleted: true },
+      }
     },
   },
 }
 
 /** What is the same whether there is another icon from now on, or none. */
 function changed(context: TurnContext<ServerState, ServerState>, by: AuditContext, file: FileState | null) {
-  const { state: server, now } = context
+  const { state: server } = context
   const before = iconFacts.of(server).get(iconKey)
-  const key = before && serverFile(server.id, before.file)
   const icon_url = file && iconPath(server.id)
   // Another picture has the same address.
   audit(
@@ -82,8 +88,9 @@ function changed(context: TurnContext<ServerState, ServerState>, by: AuditContex
       draft.icon_url = icon_url
       iconFacts.of(draft).set(iconKey, file)
     },
-    write: key ? [discardFile({ key, since: secondsAt(now) })] : [],
-    publish: [guildUpdated({ ...server, icon_url }), ...(key ? [discarded(key)] : [])],
+    publish: [guildUpdated({ ...server, icon_url })],
+    /** What was the icon's file. */
+    former: before ? serverFile(server.id, before.file) : undefined,
   }
 }
 

@@ -24,7 +24,7 @@ const upload = {
   body: z
     .object({ file: FormFile.describe("A JPEG, PNG, GIF or WebP image. The type is read from the content") })
     .meta({ id: "AvatarUploadRequest" }),
-  form: { file: { name: "file", bytes: limits.avatarBytes, tooLarge: "file_too_large" } },
+  form: { file: { name: "file", bytes: limits.avatarBytes, tooLarge: "file_too_large", isStreamed: true } },
   reply: AvatarUpload,
   fails: ["file_too_large", "invalid_file", "picture_too_large"],
 } as const

@@ -110,7 +110,7 @@ export const putBotAvatar = defineRoute({
   body: z
     .object({ file: FormFile.describe("A JPEG, PNG, GIF or WebP image. The type is read from the content") })
     .meta({ id: "BotAvatarUploadRequest" }),
-  form: { file: { name: "file", bytes: limits.avatarBytes, tooLarge: "file_too_large" } },
+  form: { file: { name: "file", bytes: limits.avatarBytes, tooLarge: "file_too_large", isStreamed: true } },
   reply: AvatarUpload,
   fails: ["invalid_id", "bot_not_found", "file_too_large", "invalid_file", "picture_too_large"],
 })

@@ -24,7 +24,8 @@ const byServer = z.object({ server_id: Snowflake })
 const upload = z
   .object({ file: FormFile.describe("A JPEG, PNG, GIF or WebP image. The type is read from the content") })
   .meta({ id: "IconUploadRequest" })
-const form = (bytes: number) => ({ file: { name: "file", bytes, tooLarge: "file_too_large" } }) as const
+const form = (bytes: number) =>
+  ({ file: { name: "file", bytes, tooLarge: "file_too_large", isStreamed: true } }) as const
 const fails = [
   "invalid_server_id",
   "server_not_found",

@@ -58,7 +58,7 @@ export interface Form {
     readonly bytes: number
     readonly tooLarge: ErrorCode
     /**
-     * It is too long for memory: the handler takes it as it comes, from the call's `form`. Its body
+     * It is not taken into memory: the handler takes it as it comes, from the call's `form`. Its body
      * is empty then.
      */
     readonly isStreamed?: true

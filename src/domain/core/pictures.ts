@@ -60,12 +60,15 @@ const kinds: readonly { readonly type: PictureType; readonly begins: (head: stri
   { type: "image/webp", begins: head => /^RIFF[^]{4}WEBPVP8[ LX]/.test(head) },
 ]
 
+/** How many of a picture's bytes say what it is. */
+export const pictureHeadBytes = 16
+
 /**
  * What a picture is by its first bytes, whatever its sender called it; undefined: none of the four.
  * Everything else about it is found out by a job worker.
  */
 export function pictureTypeOf(bytes: Uint8Array): PictureType | undefined {
-  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 16)).toString("latin1")
+  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, pictureHeadBytes)).toString("latin1")
   return kinds.find(({ begins }) => begins(head))?.type
 }
 

@@ -2,31 +2,30 @@ import { userActor } from "../../actors/user.ts"
 import { fail } from "../../contract/core/errors.ts"
 import { success, type Snowflake } from "../../contract/core/fields.ts"
 import type { AvatarUpload, routes } from "../../contract/accounts/avatars.ts"
-import type { FormFile } from "../../contract/core/registry.ts"
+import { limits } from "../../contract/core/limits.ts"
 import { lettersOf } from "../../domain/core/pictures.ts"
 import { userFiles } from "../../storage/core/blobs.ts"
+import type { FormStream } from "../server/form-stream.ts"
 import { contentOf, drawn, unread, withPicture, type PictureNeeds } from "../shared/files.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
 
-/** Makes a picture that of an account. */
-export const keepAvatar = (http: Http & PictureNeeds, user: Snowflake, { bytes }: FormFile): Promise<AvatarUpload> =>
-  withPicture(
-    http,
-    userFiles(user),
-    { bytes, use: "avatar", user_id: user },
-    async (file, { width, height, animated }) => {
-      const { avatar_url } = await http.ask(userActor, user, { type: "putAvatar", file })
-      return { success: true, avatar_url, width, height, size: file.size, animated }
-    },
-  )
+/** Makes the picture in a form that of an account. */
+export async function keepAvatar(http: Http & PictureNeeds, user: Snowflake, form: FormStream): Promise<AvatarUpload> {
+  const given = { form, maxBytes: limits.avatarBytes, use: "avatar", user_id: user } as const
+  return withPicture(http, userFiles(user), given, async (file, { width, height, animated }, replaced) => {
+    const { avatar_url, former } = await http.ask(userActor, user, { type: "putAvatar", file })
+    replaced(former)
+    return { success: true, avatar_url, width, height, size: file.size, animated }
+  })
+}
 
 export const avatars = (http: Http<"avatars"> & PictureNeeds): Handlers<typeof routes> => {
   const { ask, storage } = http
 
   return {
-    putAvatar: ({ body: { file }, caller }) => keepAvatar(http, caller.user_id, file),
-    putOwnAvatar: ({ body: { file }, caller }) => keepAvatar(http, caller.user_id, file),
+    putAvatar: ({ form, caller }) => keepAvatar(http, caller.user_id, form!),
+    putOwnAvatar: ({ form, caller }) => keepAvatar(http, caller.user_id, form!),
 
     async deleteAvatar({ caller }) {
       await ask(userActor, caller.user_id, { type: "deleteAvatar" })

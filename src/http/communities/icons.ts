@@ -1,11 +1,13 @@
 import { serverActor } from "../../actors/server.ts"
 import { fail } from "../../contract/core/errors.ts"
 import { success } from "../../contract/core/fields.ts"
+import { limits } from "../../contract/core/limits.ts"
 import { iconPath, type routes } from "../../contract/communities/icons.ts"
 import type { Server } from "../../contract/communities/servers.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
 import { initialsOf, type EncodedPicture } from "../../domain/core/pictures.ts"
 import { serverFiles } from "../../storage/core/blobs.ts"
+import type { FormStream } from "../server/form-stream.ts"
 import { contentOf, drawn, unread, withPicture } from "../shared/files.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
@@ -16,25 +18,28 @@ export const icons = (http: Http<"icons"> & PictureNeeds): Handlers<typeof route
 
   async function putPicture(
     server_id: string,
-    bytes: Uint8Array,
+    given: { form: FormStream; maxBytes: number },
     entry: { user: string; reason: string | undefined },
   ): Promise<{ file: FileState; shown: EncodedPicture; server: Server }> {
     const { user } = entry
     await ask(serverActor, server_id, { type: "requirePermission", user, permission: "server.manage" })
-    return withPicture(http, serverFiles(server_id), { bytes, use: "avatar", user_id: user }, async (file, shown) => ({
-      file,
-      shown,
-      server: await ask(serverActor, server_id, { type: "putIcon", ...entry, file }),
-    }))
+    const picture = { ...given, use: "avatar", user_id: user } as const
+    return withPicture(http, serverFiles(server_id), picture, async (file, shown, replaced) => {
+      const { former, ...server } = await ask(serverActor, server_id, { type: "putIcon", ...entry, file })
+      replaced(former)
+      return { file, shown, server }
+    })
   }
 
   return {
-    async putIcon({ params, body: { file }, caller, reason }) {
-      return (await putPicture(params.server_id, file.bytes, { user: caller.user_id, reason })).server
+    async putIcon({ params, form, caller, reason }) {
+      const given = { form: form!, maxBytes: limits.iconBytes }
+      return (await putPicture(params.server_id, given, { user: caller.user_id, reason })).server
     },
 
-    async uploadIcon({ params: { server_id }, body: { file }, caller, reason }) {
-      const put = await putPicture(server_id, file.bytes, { user: caller.user_id, reason })
+    async uploadIcon({ params: { server_id }, form, caller, reason }) {
+      const given = { form: form!, maxBytes: limits.avatarBytes }
+      const put = await putPicture(server_id, given, { user: caller.user_id, reason })
       const { width, height, animated } = put.shown
       return { success: true, icon_url: iconPath(server_id), width, height, size: put.file.size, animated }
     },

@@ -84,7 +84,10 @@ export function createBodies(limits: BodyLimits) {
     if (!file?.isStreamed) return undefined
     return {
       maxBytes: maxBytesWith(file),
-      tooLarge: bytes => fail(file.tooLarge, { message: sizeMessage(bytes, file.bytes) }),
+      tooLarge: bytes =>
+        file.tooLarge === "file_too_large"
+          ? fileTooLarge(file)
+          : fail(file.tooLarge, { message: sizeMessage(bytes, file.bytes) }),
       timeoutMs: uploads.timeoutMs,
       minBytesPerSecond: streams.minBytesPerSecond,
       idleTimeoutMs,

@@ -178,7 +178,8 @@ test("what is too long, or finds no budget, is refused before it comes, and what
 test("what nobody reads yet counts until it is read, and one user has few bodies at once", async () => {
   const budget = new ByteBudget(1_200)
   const slots = new ByteBudget(5, 3)
-  const slow = Array.from({ length: 3 }, () => arriving({ announced: 90_000, budget, slots }))
+  const long = { announced: 140_000, maxBytes: 150_000, budget, slots }
+  const slow = Array.from({ length: 3 }, () => arriving(long))
   for (const { body, come } of slow) {
     come("x".repeat(300))
     body.belongTo("user 1")
@@ -193,20 +194,30 @@ test("what nobody reads yet counts until it is read, and one user has few bodies
   }
   expect(budget.take("b", 1_200)).toBe(true)
   budget.give("b", 1_200)
-  const more = arriving({ budget, slots })
-  more.come("whole", true)
-  more.body.belongTo("user 1")
-  expect(await code(more.body.next())).toBe("unavailable")
-  more.body.release()
-  const another = arriving({ budget, slots })
+  // Of these nobody knows how long they are.
+  for (const announced of [0, 140_000]) {
+    const more = arriving({ ...long, announced })
+    more.body.belongTo("user 1")
+    expect(await code(more.body.next())).toBe("unavailable")
+    more.body.release()
+  }
+  const [whole, short, another] = [arriving(long), arriving({ ...long, announced: 5 }), arriving(long)]
+  whole.come("whole", true)
+  whole.body.belongTo("user 1")
+  short.body.belongTo("user 1")
   another.body.belongTo("user 2")
-  another.come("whole", true)
-  expect((await another.body.next())!.toString()).toBe("whole")
+  for (const { come } of [short, another]) come("whole", true)
+  for (const { body } of [whole, short, another]) expect((await body.next())!.toString()).toBe("whole")
   slow[0]!.body.abandon()
-  const after = arriving({ budget, slots })
-  after.body.belongTo("user 1")
-  expect(after.body.settled).toBe(false)
-  for (const { body } of [...slow, another, after]) body.release()
+  slow[1]!.come("x", true)
+  const after = Array.from({ length: 2 }, () => arriving(long))
+  after[0]!.body.belongTo("user 1")
+  expect(after[0]!.body.settled).toBe(false)
+  // One that has come has a slot until it is read.
+  while (await slow[1]!.body.next());
+  after[1]!.body.belongTo("user 1")
+  expect(after[1]!.body.settled).toBe(false)
+  for (const { body } of [...slow, whole, short, another, ...after]) body.release()
   expect([budget.take("b", 1_200), slots.take("b", 3), slots.take("c", 2)]).toEqual([true, true, true])
 })
 

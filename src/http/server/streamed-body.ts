@@ -20,13 +20,13 @@ export interface StreamBounds {
   readonly budget: ByteBudget
   /** What they pass through then. */
   readonly inflow: Inflow
-  /** How many of them there may be at once, of all and of one user. */
+  /** How many long ones there may be at once, of all and of one user. */
   readonly slots: ByteBudget
   /** Whose it is until `belongTo` says more. */
   readonly holder: string
 }
 
-/** Bytes that wait for their reader, after which their connection waits. */
+/** Bytes that wait for their reader, after which their connection waits. A body of no more is short. */
 const maxWaitingBytes = 128 * 1024
 
 /** Bytes that came, in a buffer that others use after them or in one of their own. */
@@ -129,15 +129,19 @@ export class StreamedBody implements Source {
     })
   }
 
-  /** Its holder is known: what it holds counts for them, and it takes one of their slots. */
+  /**
+   * Its holder is known: what it holds counts for them. Unless it is short, or has come, it takes
+   * one of their slots until all of it is read.
+   */
   belongTo(holder: string): void {
     const { budget, slots } = this.#bounds
     const had = this.#held
     this.#giveBack()
     this.#holder = holder
     if (this.#failure) return
-    this.#hasSlot = slots.take(holder, 1)
-    if (this.#hasSlot && budget.take(holder, had)) this.#held = had
+    const isShort = this.#complete || (this.#announced > 0 && this.#announced <= maxWaitingBytes)
+    this.#hasSlot = !isShort && slots.take(holder, 1)
+    if ((isShort || this.#hasSlot) && budget.take(holder, had)) this.#held = had
     else this.#refuse()
   }
 
@@ -167,7 +171,10 @@ export class StreamedBody implements Source {
       }
       if (!this.#complete && this.#waitingBytes < maxWaitingBytes) this.#bounds.inflow.open(this)
       if (piece) return piece.bytes
-      if (this.#complete) return undefined
+      if (this.#complete) {
+        this.#giveSlotBack()
+        return undefined
+      }
       await new Promise<void>(resolve => (this.#wake = resolve))
     }
   }
@@ -252,6 +259,10 @@ export class StreamedBody implements Source {
 
   #giveBack(): void {
     this.#give(this.#held)
+    this.#giveSlotBack()
+  }
+
+  #giveSlotBack(): void {
     if (this.#hasSlot) this.#bounds.slots.give(this.#holder, 1)
     this.#hasSlot = false
   }

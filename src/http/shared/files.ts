@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto"
+import { createHash } from "node:crypto"
 import { Failure, fail, type ErrorCode } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Content, Unread } from "../../contract/core/registry.ts"
@@ -6,8 +6,10 @@ import { secondsAt } from "../../std/clock.ts"
 import type { PictureRequests } from "../../cluster/picture-requests.ts"
 import type { PictureUse } from "../../contract/core/jobs.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
-import { drawnPicture, pictureTypeOf, type EncodedPicture } from "../../domain/core/pictures.ts"
-import { incomingFile, serverFile, serverFiles, userFiles, type Blobs } from "../../storage/core/blobs.ts"
+import { drawnPicture, pictureHeadBytes, pictureTypeOf, type EncodedPicture } from "../../domain/core/pictures.ts"
+import { incomingFile, newBlobName, serverFile, serverFiles, userFiles, type Blobs } from "../../storage/core/blobs.ts"
+import type { FormStream } from "../server/form-stream.ts"
+import { fileTooLarge } from "../server/multipart.ts"
 import type { Http, Uses } from "./http.ts"
 
 /** What keeping a file takes. */
@@ -30,9 +32,12 @@ export async function leaveToSweep(
 export const deleteUnused = (http: Omit<FileNeeds, "clock">, keys: readonly string[]): Promise<void> =>
   orLeaveToSweep(http, keys, async () => deleteNoted(http, await http.storage.files.unusedOf(keys)))
 
-/** The same, of a file that no row has named nor ever will. */
-const deleteIncoming = (http: Omit<FileNeeds, "clock">, key: string): Promise<void> =>
-  orLeaveToSweep(http, [key], () => deleteNoted(http, [key]))
+/** The same of `former`, and with it a file that no row has named nor ever will. */
+const deleteIncoming = (http: Omit<FileNeeds, "clock">, source: string, former?: string): Promise<void> =>
+  orLeaveToSweep(http, [source], async () => {
+    const unused = former === undefined ? [] : await http.storage.files.unusedOf([former])
+    await deleteNoted(http, [source, ...unused])
+  })
 
 async function deleteNoted(
   { storage, integrations: { blobs } }: Pick<FileNeeds, "storage" | "integrations">,
@@ -75,42 +80,72 @@ export async function withFile<T>(
   turn: (file: FileState) => Promise<T>,
 ): Promise<T> {
   const { integrations, storage, clock } = http
-  const file = randomBytes(16).toString("hex")
+  const file = newBlobName()
   const key = serverFile(server, file)
   await storage.files.announce(key, secondsAt(clock()))
   await integrations.blobs.put(key, bytes)
   return naming(http, key, () => turn({ file, content_type, hash: hashOf(bytes), size: bytes.length }))
 }
 
+/** What a picture comes as: whole, or as the file of a form, of so many bytes at most. */
+type GivenPicture = { readonly bytes: Uint8Array } | { readonly form: FormStream; readonly maxBytes: number }
+
 /**
  * The same with a picture, which a job worker decodes and encodes again: what it makes of it is what
- * is kept, below `folder`. Whatever comes of that, what was uploaded goes.
+ * is kept, below `folder`. Whatever comes of that, what was uploaded goes. With it goes the file that
+ * the turn says it has replaced: no row names that any longer.
  */
 export async function withPicture<T>(
   http: PictureNeeds,
   folder: string,
-  { bytes, use, user_id }: { bytes: Uint8Array; use: PictureUse; user_id: Snowflake },
-  turn: (file: FileState, shown: EncodedPicture) => Promise<T>,
+  { use, user_id, ...given }: GivenPicture & { use: PictureUse; user_id: Snowflake },
+  turn: (file: FileState, shown: EncodedPicture, replaced: (former: string | undefined) => void) => Promise<T>,
 ): Promise<T> {
   const { integrations, storage, clock } = http
-  if (!pictureTypeOf(bytes)) throw fail("invalid_file")
-  const source = incomingFile(randomBytes(16).toString("hex"))
+  const pieces = "form" in given ? formPieces((await given.form.file()).pieces, given.maxBytes) : [given.bytes]
+  const source = incomingFile(newBlobName())
   await storage.files.announce(source, secondsAt(clock()))
   try {
-    await integrations.blobs.put(source, bytes)
+    await integrations.blobs.putPieces(source, ofPicture(pieces))
   } catch (error) {
     await (isUnanswered(error) ? leaveToSweep(http, source) : deleteIncoming(http, source))
     throw error
   }
-  let deleted: Promise<void> | undefined
+  let former: string | undefined
   try {
     const picture = await integrations.pictures.encode({ source, folder, use, user_id })
-    deleted = deleteIncoming(http, source)
     const { file, content_type, hash, size, ...shown } = picture
-    return await naming(http, folder + file, () => turn({ file, content_type, hash, size }, { ...shown, content_type }))
+    return await naming(http, folder + file, () =>
+      turn({ file, content_type, hash, size }, { ...shown, content_type }, key => (former = key)),
+    )
   } finally {
-    await (deleted ?? deleteIncoming(http, source))
+    await deleteIncoming(http, source, former)
   }
+}
+
+async function* formPieces(pieces: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<Uint8Array> {
+  let size = 0
+  for await (const piece of pieces) {
+    size += piece.length
+    if (size > maxBytes) throw fileTooLarge({ bytes: maxBytes, tooLarge: "file_too_large" })
+    yield piece
+  }
+}
+
+/** The same pieces, as long as the first bytes are those of a picture. */
+async function* ofPicture(pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let head = Buffer.alloc(0)
+  const look = () => {
+    if (!pictureTypeOf(head)) throw fail("invalid_file")
+  }
+  for await (const piece of pieces) {
+    if (head.length < pictureHeadBytes) {
+      head = Buffer.concat([head, piece.subarray(0, pictureHeadBytes - head.length)])
+      if (head.length === pictureHeadBytes) look()
+    }
+    yield piece
+  }
+  if (head.length < pictureHeadBytes) look()
 }
 
 /** Has a turn name a file that is there. */

@@ -2,7 +2,8 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
 import { nameOfFile, type PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql } from "../core/database.ts"
-import { column, defineWrite, lastOf } from "../core/write.ts"
+import { column, defineWrite, lastOf, numbers, texts, type StatementPart } from "../core/write.ts"
+import { replacedFiles, type ReplacedFile } from "../messages/files.ts"
 
 export const personalData: PersonalData = {
   personal: {
@@ -16,14 +17,44 @@ export const personalData: PersonalData = {
   },
 }
 
-export const putAvatar = defineWrite<FileState & { user_id: Snowflake }>("putAvatar", (sql, rows) => {
+type PutAvatar = FileState & ReplacedFile & { user_id: Snowflake }
+
+/** Parts of the statement by which files are used from now on, and those before are discarded. */
+function putAll(rows: readonly PutAvatar[], standing: string): { notes: StatementPart; put: StatementPart } {
   const last = lastOf(rows, row => row.user_id)
-  return sql`
-    INSERT INTO user_avatars (user_id, file, content_type, hash, size)
-    SELECT * FROM unnest(${column(last, "user_id")}::bigint[], ${column(last, "file")}::text[], ${column(last, "content_type")}::text[],
-      ${column(last, "hash")}::text[], ${column(last, "size")}::int[])
-    ON CONFLICT (user_id) DO UPDATE SET file = excluded.file, content_type = excluded.content_type, hash = excluded.hash, size = excluded.size`
-})
+  const put = {
+    text: (before: number) => `
+      INSERT INTO user_avatars (user_id, file, content_type, hash, size)
+      SELECT * FROM unnest($${before + 1}::bigint[], $${before + 2}::text[], $${before + 3}::text[], $${before + 4}::text[], $${before + 5}::int[]) AS t
+      WHERE ${standing}
+      ON CONFLICT (user_id) DO UPDATE SET file = excluded.file, content_type = excluded.content_type, hash = excluded.hash, size = excluded.size`,
+    parameters: [
+      numbers(last, row => row.user_id),
+      texts(last, row => row.file),
+      texts(last, row => row.content_type),
+      texts(last, row => row.hash),
+      numbers(last, row => row.size),
+    ],
+  }
+  return { notes: replacedFiles(rows, standing), put }
+}
+
+export const putAvatar = defineWrite<PutAvatar>(
+  "putAvatar",
+  (sql, rows) => {
+    const { notes, put } = putAll(rows, "true")
+    const text = `WITH ${notes.text(0)} ${put.text(notes.parameters.length)}`
+    return sql.unsafe(text, [...notes.parameters, ...put.parameters], { prepare: true })
+  },
+  {},
+  rows => {
+    const { notes, put } = putAll(rows, "EXISTS (SELECT FROM lane)")
+    return {
+      text: before => `${notes.text(before)}, put AS (${put.text(before + notes.parameters.length)})`,
+      parameters: [...notes.parameters, ...put.parameters],
+    }
+  },
+)
 
 export const deleteAvatar = defineWrite<{ user_id: Snowflake }>(
   "deleteAvatar",

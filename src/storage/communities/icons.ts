@@ -2,7 +2,8 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql } from "../core/database.ts"
-import { column, defineWrite, lastOf } from "../core/write.ts"
+import { column, defineWrite, lastOf, numbers, texts } from "../core/write.ts"
+import { replacedFiles, type ReplacedFile } from "../messages/files.ts"
 
 export const personalData: PersonalData = {
   others: {
@@ -10,16 +11,30 @@ export const personalData: PersonalData = {
   },
 }
 
-export const putIcon = defineWrite<FileState & { server_id: Snowflake; icon_url: string }>("putIcon", (sql, rows) => {
+type PutIcon = FileState & ReplacedFile & { server_id: Snowflake; icon_url: string }
+
+/** The file is used from now on, and the one before is discarded. */
+export const putIcon = defineWrite<PutIcon>("putIcon", (sql, rows) => {
   const last = lastOf(rows, row => row.server_id)
-  return sql`
-    WITH t AS (SELECT * FROM unnest(${column(last, "server_id")}::bigint[], ${column(last, "icon_url")}::text[], ${column(last, "file")}::text[],
-        ${column(last, "content_type")}::text[], ${column(last, "hash")}::text[], ${column(last, "size")}::int[])
+  const notes = replacedFiles(rows, "true")
+  const text = `
+    WITH ${notes.text(6)},
+      t AS (SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int[])
         AS t (server_id, icon_url, file, content_type, hash, size)),
       shown AS (UPDATE servers SET icon_url = t.icon_url FROM t WHERE servers.id = t.server_id)
     INSERT INTO server_icons (server_id, file, content_type, hash, size, is_encoded) SELECT server_id, file, content_type, hash, size, true FROM t
     ON CONFLICT (server_id) DO UPDATE SET file = excluded.file, content_type = excluded.content_type, hash = excluded.hash, size = excluded.size,
       is_encoded = true`
+  const parameters = [
+    numbers(last, row => row.server_id),
+    texts(last, row => row.icon_url),
+    texts(last, row => row.file),
+    texts(last, row => row.content_type),
+    texts(last, row => row.hash),
+    numbers(last, row => row.size),
+    ...notes.parameters,
+  ]
+  return sql.unsafe(text, parameters, { prepare: true })
 })
 
 export const deleteIcon = defineWrite<{ server_id: Snowflake }>(

@@ -47,7 +47,15 @@ test("what was never finished is not there, and goes with its key", async () => 
 test("what is on its way only is there whole as well, and nothing is left of it", async () => {
   const key = incomingFile(name("e"))
   for (let i = 0; i < 2; i++) {
-    await blobs.put(key, bytes)
+    await blobs.putPieces(
+      key,
+      (async function* () {
+        yield bytes.subarray(0, 1)
+        // Under its name from the beginning: nobody is told of it before it is whole.
+        expect(await readdir(join(folder, "files/incoming"))).toEqual([name("e")])
+        yield bytes.subarray(1)
+      })(),
+    )
     expect(await blobs.get(key)).toEqual(bytes)
     expect(await readdir(join(folder, "files/incoming"))).toEqual([name("e")])
     await blobs.delete(key)

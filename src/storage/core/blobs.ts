@@ -10,7 +10,6 @@ import {
   rm,
   stat,
   unlink,
-  writeFile,
   type FileHandle,
 } from "node:fs/promises"
 import { dirname, join } from "node:path"
@@ -127,10 +126,7 @@ export function openLocalBlobs(folder: string): Blobs {
   return {
     async put(key, bytes) {
       const path = pathOf(key)
-      const whole = (file: FileHandle) => file.writeFile(bytes)
-      const isIncoming = key.startsWith(incomingFiles)
-      const once = () =>
-        isIncoming ? inFolder(path, () => writeFile(path, bytes, { mode })) : write(path, whole, inTurn(true))
+      const once = () => write(path, file => file.writeFile(bytes), inTurn(true))
       try {
         await once()
       } catch (error) {
@@ -142,6 +138,7 @@ export function openLocalBlobs(folder: string): Blobs {
 
     async putPieces(key, pieces) {
       const path = pathOf(key)
+      if (key.startsWith(incomingFiles)) return writeIncoming(path, pieces)
       try {
         const later = inTurn(false)
         await write(path, file => writePieces(file, pieces, () => later(path, () => file.datasync())), later)
@@ -247,11 +244,25 @@ async function writePieces(
 ): Promise<void> {
   let unsynced = 0
   for await (const piece of pieces) {
-    for (let at = 0; at < piece.length;) at += (await file.write(piece, at)).bytesWritten
+    await writePiece(file, piece)
     unsynced += piece.length
     if (unsynced < syncEveryBytes) continue
     await syncPart()
     unsynced = 0
+  }
+}
+
+async function writePiece(file: FileHandle, piece: Uint8Array): Promise<void> {
+  for (let at = 0; at < piece.length;) at += (await file.write(piece, at)).bytesWritten
+}
+
+/** Nobody reads it before all of it is there, and after a crash nobody wants it: nothing is written to the disk. */
+async function writeIncoming(path: string, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  const [file] = await inFolder(path, () => open(path, "w", mode))
+  try {
+    for await (const piece of pieces) await writePiece(file, piece)
+  } finally {
+    await file.close()
   }
 }
 

@@ -127,7 +127,7 @@ export class Lane {
     const before = fence.parameters.length
     const text = `
       WITH lane AS MATERIALIZED (${fence.text(0)}),
-           sent AS (${sent.text(before)}),
+           ${sent.text(before)},
            kept AS (${kept.text(before + sent.parameters.length)})
       SELECT count(*)::int AS standing FROM lane`
     const parameters = [...fence.parameters, ...sent.parameters, ...kept.parameters]

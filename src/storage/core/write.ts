@@ -17,8 +17,8 @@ export interface WriteKind<Row = unknown> {
   readonly statement: (sql: Statements, rows: readonly Row[]) => Statement
   readonly conflicts: Readonly<Record<string, ErrorCode | "done" | "again">>
   /**
-   * For a kind of which most batches are made: the same as a part of a WITH query. It writes
-   * nothing where the query before it, `lane`, has no row. A batch of nothing else is then one
+   * For a kind of which many batches are made: the same as parts of a WITH query. They write
+   * nothing where the query before them, `lane`, has no row. A batch of nothing else is then one
    * statement.
    */
   readonly fenced?: (rows: readonly Row[]) => StatementPart

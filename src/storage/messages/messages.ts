@@ -97,7 +97,7 @@ export const insertMessage = defineWrite<MessageRow>(
   nonceRepeated,
   rows => {
     const { text, parameters } = newMessages(rows)
-    return { text: before => `${insertInto} SELECT t.* FROM lane, ${text(before)} AS t`, parameters }
+    return { text: before => `sent AS (${insertInto} SELECT t.* FROM lane, ${text(before)} AS t)`, parameters }
   },
 )
 
