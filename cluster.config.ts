@@ -197,7 +197,7 @@ export const clusterConfig = {
 
   pictures: {
     /**
-     * Pictures that one job worker decodes and encodes at once, of different users: each takes a core, and up to about 200 MB of memory.
+     * Pictures that one job worker decodes and encodes at once, of different users: each takes a core, and up to about 200 MB of memory, seldom 300.
      * All but one of them may be long ones, which take more than two seconds.
      */
     maxConcurrent: 2,

@@ -141,9 +141,13 @@ const notes: LimitNotes<Omit<typeof limits, "automod">> & { readonly automod: ty
   picturePixels: refused("pixels of a picture, or of one of its frames", "picture_too_large"),
   pictureFrames: refused("frames", "picture_too_large"),
   framePixels: refused("pixels of all frames together", "picture_too_large"),
+  pictureScans: refused("scans of a JPEG", "picture_too_large"),
   waveformCharacters: refused("characters", "validation_failed"),
   thumbnailBytes: cut("bytes of an attached picture", "it has no thumbnails"),
-  thumbnailPixels: cut("pixels of an attached picture", "it has no thumbnails"),
+  thumbnailPixels: cut(
+    "pixels of an attached JPEG of one scan or PNG that is not interlaced; others: `picturePixels`",
+    "it has no thumbnails",
+  ),
   automod,
 }
 

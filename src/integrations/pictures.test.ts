@@ -1,3 +1,4 @@
+import { crc32 } from "node:zlib"
 import fc from "fast-check"
 import sharp from "sharp"
 import { expect, test } from "vitest"
@@ -11,6 +12,7 @@ import {
   gifOf,
   html,
   jpeg,
+  jpegOfScans,
   photo,
   png,
   pngClaiming,
@@ -84,8 +86,22 @@ test("what may not be what it is for, is damaged or is a bomb is refused by its 
   // They were refused without their pixels, of which each would be 2.7 GB.
   const before = process.memoryUsage().rss
   for (let i = 0; i < 50; i++) await encode(pngClaiming(30_000, 30_000), "avatar")
+  // Of these as well: a minute of a core each, or up to 860 MB for thumbnails.
+  expect(await encode(jpegOfScans(7_000, 2_646), "avatar")).toEqual({ refusal: "picture_too_large" })
+  for (const file of [jpegOfScans(7_000, 65), jpegOfScans(7_072, 2), interlaced(12_000), gifOf(1, 12_000)])
+    expect(await pictures.lookAt(file, true)).toBeUndefined()
   expect(process.memoryUsage().rss - before).toBeLessThan(50_000_000)
+  expect(await encode(jpegOfScans(200, 64), "avatar")).toMatchObject({ width: 200 })
+  expect(await pictures.lookAt(jpegOfScans(200, 64), true)).toMatchObject({ width: 200 })
 })
+
+/** A PNG whose header says that it is interlaced. */
+function interlaced(side: number): Buffer {
+  const file = pngClaiming(side, side)
+  file[28] = 1
+  file.writeUInt32BE(crc32(file.subarray(12, 29)), 29)
+  return file
+}
 
 test("any bytes at all, and any picture with some of its bytes changed, are encoded or refused", async () => {
   const files = await every()

@@ -13,6 +13,7 @@ import {
 } from "../domain/core/pictures.ts"
 import { thumbnailSides, type PictureFacts, type ThumbnailSide } from "../domain/messages/attachments.ts"
 import { framesOfPng, assemble, disassemble } from "./apng.ts"
+import { scansOfJpeg } from "./jpeg-scans.ts"
 import { perceptualHash } from "./perceptual-hashing.ts"
 
 /** A picture that takes longer is refused. */
@@ -81,11 +82,12 @@ export function createPictures() {
   }
 
   async function lookAt(bytes: Uint8Array, isLong: boolean): Promise<Looks | undefined | "long"> {
-    if (!pictureTypeOf(bytes)) return undefined
+    const type = pictureTypeOf(bytes)
+    if (type === undefined) return undefined
     const sharp = await (loading ??= loadSharp())
     const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
     try {
-      return await looksOf(sharp, file, secondsFor(isLong))
+      return await looksOf(sharp, file, type, secondsFor(isLong))
     } catch (error) {
       return isTimeout(error) && !isLong ? "long" : undefined
     }
@@ -103,11 +105,21 @@ interface Looks extends PictureFacts {
 /** Pixels of a side of what a ThumbHash is made of, on the event loop: a hundred are the most it takes. */
 const hashedSide = 48
 
+const scansOf = (file: Buffer) => scansOfJpeg(file, limits.pictureScans + 1)
+
+/** How many pixels of a picture may be decoded for its thumbnails: only what comes line by line is not in memory as a whole. */
+function maxPixelsOf(file: Buffer, type: PictureType, isInterlaced: boolean): number {
+  const scans = type === "image/jpeg" ? scansOf(file) : 1
+  if (scans > limits.pictureScans) return 0
+  const comesByLines = scans === 1 && !isInterlaced && (type === "image/jpeg" || type === "image/png")
+  return comesByLines ? limits.thumbnailPixels : limits.picturePixels
+}
+
 /** The file is decoded once; all else is made of the largest thumbnail. */
-async function looksOf(sharp: SharpModule, file: Buffer, seconds: number): Promise<Looks | undefined> {
-  const { autoOrient: upright } = await sharp(file, reading()).metadata()
+async function looksOf(sharp: SharpModule, file: Buffer, type: PictureType, seconds: number) {
+  const { autoOrient: upright, isProgressive } = await sharp(file, reading()).metadata()
   const { width, height } = upright
-  if (width * height > limits.thumbnailPixels) return undefined
+  if (width * height > maxPixelsOf(file, type, isProgressive)) return undefined
   const fitting = (picture: Sharp, side: number) =>
     picture.resize({ width: side, height: side, fit: "inside", withoutEnlargement: true })
   const largest = await fitting(sharp(file, reading()).timeout({ seconds }).autoOrient(), 512)
@@ -138,6 +150,7 @@ async function encodePlain(sharp: SharpModule, file: Buffer, type: PictureType, 
   // Reads the header. The frames of a GIF are counted for it, and not decoded.
   const { width, height, pages: frames = 1 } = await sharp(file, reading()).metadata()
   if (isTooMuch({ width, height, frames }, rules.maxSide)) return { refusal: "picture_too_large" } as const
+  if (type === "image/jpeg" && scansOf(file) > limits.pictureScans) return { refusal: "picture_too_large" } as const
   const isMoving = frames > 1
   if (isMoving && !isLong && width * height * frames > shortFramePixels) return "long"
   let picture = sharp(file, reading(isMoving ? { animated: true } : {})).timeout({ seconds: secondsFor(isLong) })

@@ -126,6 +126,47 @@ export function pngClaiming(width: number, height: number): Buffer {
   ])
 }
 
+/**
+ * A progressive JPEG of one colour, of so many scans: each is some hundred bytes, and goes over all of the picture. `inApp`: bytes
+ * of a segment in front, as of a preview.
+ */
+export function jpegOfScans(side: number, scans: number, inApp: Uint8Array = new Uint8Array()): Buffer {
+  const segment = (marker: number, ...bytes: number[]) =>
+    Buffer.from([0xff, marker, (bytes.length + 2) >> 8, (bytes.length + 2) & 255, ...bytes])
+  /** One symbol, whose code is a bit 0. */
+  const table = (kind: number, symbol: number) => segment(0xc4, kind, 1, ...Array<number>(15).fill(0), symbol)
+  const size = [side >> 8, side & 255]
+  const blocks = Math.ceil(side / 8) ** 2
+  // So many blocks in which nothing changes, 32,767 at a time.
+  let bits = ""
+  for (let left = blocks; left > 0; left -= 32_767)
+    bits += `0${(Math.max(Math.min(left, 32_767), 16_384) - 16_384).toString(2).padStart(14, "0")}`
+  const unchanged = Buffer.from(
+    (bits.match(/.{1,8}/g) ?? []).flatMap(byte => {
+      const value = Number.parseInt(byte.padEnd(8, "1"), 2)
+      return value === 255 ? [255, 0] : [value]
+    }),
+  )
+  // Of each coefficient first the highest bit, then the others one by one.
+  const all = Array.from({ length: 63 * 3 * 14 }, (_, i) => {
+    const [coefficient, component, bit] = [1 + Math.floor(i / 42), 1 + (Math.floor(i / 14) % 3), 13 - (i % 14)]
+    const before = bit === 13 ? 0 : bit + 1
+    return [segment(0xda, 1, component, 0, coefficient, coefficient, (before << 4) | bit), unchanged]
+  })
+  return Buffer.concat([
+    Buffer.from([0xff, 0xd8]),
+    ...(inApp.length > 0 ? [segment(0xe1, ...inApp)] : []),
+    segment(0xdb, 0, ...Array<number>(64).fill(1)),
+    segment(0xc2, 8, ...size, ...size, 3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0),
+    table(0x00, 0),
+    table(0x10, 0xe0),
+    segment(0xda, 3, 1, 0, 2, 0, 3, 0, 0, 0, 0),
+    Buffer.alloc(Math.ceil((blocks * 3) / 8)),
+    ...all.slice(0, scans - 1).flat(),
+    Buffer.from([0xff, 0xd9]),
+  ])
+}
+
 /** A GIF of so many frames, of each of which it has one pixel. */
 export function gifOf(frames: number, side = 1): Buffer {
   const frame = Buffer.from("21f90404050000002c0000000001000100000202440100", "hex")

@@ -169,9 +169,11 @@ export const limits = {
   picturePixels: 50_000_000,
   pictureFrames: 1_000,
   framePixels: 50_000_000,
+  /** Of a JPEG: encoders make a dozen. libvips goes through all of them before anything can stop it. */
+  pictureScans: 64,
   /** Of a voice message. */
   waveformCharacters: 400,
-  /** Of an attachment, if it is to have thumbnails: bytes, and pixels. */
+  /** Of an attachment, if it is to have thumbnails: bytes, and pixels that come line by line. */
   thumbnailBytes: 26_214_400,
   thumbnailPixels: 150_000_000,
   automod: {
