@@ -51,7 +51,14 @@ test("CHUNK3: chunks in any order over both workers, one of them twice, become o
   const bytes = randomBytes(chunkBytes + 700_000)
   const [first, last] = partsOf(bytes)
   const filename = "..\\Film «1»\u202e 照片.dat"
-  const { session_id, chunk_size, total_chunks, rest, elsewhere } = await begin(shared, ada, bytes, filename)
+  const before = Math.floor(Date.now() / 1000)
+  const { session_id, chunk_size, total_chunks, expires_at, rest, elsewhere } = await begin(
+    shared,
+    ada,
+    bytes,
+    filename,
+  )
+  expect([expires_at >= before + 3_600, expires_at <= Date.now() / 1000 + 3_600]).toEqual([true, true])
   expect(session_id).toMatch(/^[\w-]{43}$/)
   expect([chunk_size, total_chunks]).toEqual([chunkBytes, 2])
   expect(await rest.listUploadSessions()).toMatchObject({ sessions: [{ status: "pending", received_chunks: [] }] })
