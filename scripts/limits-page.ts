@@ -268,8 +268,8 @@ const boundNotes: DeepNotes<Bounds> = {
     streams: {
       maxBytes: cut("bytes in memory of a worker of which it is not known yet whose they are", uploadsRefused),
       bufferBytes: cut("bytes in memory of a worker after that", "senders wait"),
-      maxConcurrent: cut("files that a worker receives", uploadsRefused),
-      maxPerUser: cut("files that a worker receives of one user", uploadsRefused),
+      maxConcurrent: cut("files of more than 128 KiB that a worker receives", uploadsRefused),
+      maxPerUser: cut("files of more than 128 KiB that a worker receives of one user", uploadsRefused),
       minBytesPerSecond: {
         unit: "bytes per second, at least",
         beyond: "a slower transfer is ended after `http.uploads.timeoutMs` or `http.downloads.timeoutMs`",
