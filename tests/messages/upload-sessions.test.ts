@@ -236,6 +236,21 @@ test("CHUNK1: a chunk from two connections at once is one of the two, whole; one
   await until("one is left", async () => (await chunksOf(shared)).length === 1)
   const { hash } = await rest.completeUpload({ session_id })
   expect([sum(bytes), sum(other)]).toContain(hash)
+
+  // One that is replaced while the session is completed is the former one, or is replaced before.
+  for (let round = 0; round < 4; round++) {
+    const [former, next] = [randomBytes(10), randomBytes(10)]
+    const { session_id, rest, elsewhere } = await begin(shared, ada, former)
+    const put = (content: Buffer, on = rest) =>
+      on.uploadChunk({ session_id, chunk_index: "0", file: part(content) }).then(
+        () => "taken",
+        (error: unknown) => refusal(Promise.reject(error as Error)),
+      )
+    await put(former)
+    const replacing = put(next, elsewhere)
+    const [completed, outcome] = await Promise.all([rest.completeUpload({ session_id }), replacing])
+    expect([sum(former) + "session_not_found", sum(next) + "taken"]).toContain(completed.hash + outcome)
+  }
   await nothingIsLeft(shared)
 })
 
