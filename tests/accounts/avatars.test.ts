@@ -220,11 +220,14 @@ test("one user's pictures take one place of a job worker, however many they send
   const [ada, lin] = [await shared.person("ada"), await shared.person("lin")]
   const heavy = fileOf(await movingNoise(250, 40), "heavy.gif", "image/gif")
   const done: string[] = []
-  const put = async (who: Person, name: string, file: FormFile) => {
-    await who.on(shared.east).putAvatar({ file })
+  const put = async (who: Person, name: string, file: FormFile, bot_id?: string) => {
+    const rest = who.on(shared.east)
+    await (bot_id === undefined ? rest.putAvatar({ file }) : rest.putBotAvatar({ bot_id, file }))
     done.push(name)
   }
-  const own = ["ada 1", "ada 2", "ada 3"].map(name => put(ada, name, heavy))
+  const bot = await ada.on(shared.east).createBot({ username: shared.newName("bot") })
+  // Their bots' pictures are theirs.
+  const own = [put(ada, "ada 1", heavy), put(ada, "ada 2", heavy, bot.id), put(ada, "ada 3", heavy)]
   await until("two of them are sent", async () => (await incomingOf(shared)).length >= 2 || done.length > 0)
   await put(lin, "lin", fileOf(await png(20)))
   // As each of two places would be taken, theirs would come after two of them at least.

@@ -10,9 +10,14 @@ import { contentOf, drawn, unread, withPicture, type PictureNeeds } from "../sha
 import type { Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
 
-/** Makes the picture in a form that of an account. */
-export async function keepAvatar(http: Http & PictureNeeds, user: Snowflake, form: FormStream): Promise<AvatarUpload> {
-  const given = { form, maxBytes: limits.avatarBytes, use: "avatar", user_id: user } as const
+/** Makes the picture in a form that of an account: the sender's own, or their bot's. */
+export async function keepAvatar(
+  http: Http & PictureNeeds,
+  user: Snowflake,
+  form: FormStream,
+  sender = user,
+): Promise<AvatarUpload> {
+  const given = { form, maxBytes: limits.avatarBytes, use: "avatar", user_id: sender } as const
   return withPicture(http, userFiles(user), given, async (file, { width, height, animated }, replaced) => {
     const { avatar_url, former } = await http.ask(userActor, user, { type: "putAvatar", file })
     replaced(former)

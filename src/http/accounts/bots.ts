@@ -112,7 +112,7 @@ export const bots = (http: BotsNeeds): Handlers<typeof routes> => {
 
     async putBotAvatar({ params: { bot_id }, form, caller }) {
       await owned(bot_id, caller.user_id)
-      return keepAvatar(http, bot_id, form!)
+      return keepAvatar(http, bot_id, form!, caller.user_id)
     },
 
     async deleteBotAvatar({ params: { bot_id }, caller }) {
