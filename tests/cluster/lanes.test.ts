@@ -148,8 +148,14 @@ test.each(["statement", "transaction"] as const)(
     const keyOf = (file: string) => `users/${user_id}/${file}`
     const put = (file: string, former?: string) =>
       putAvatar({
-        ...{ user_id, file, content_type: "image/png", hash: "", size: 1, since: 5 },
-        ...{ key: keyOf(file), former: former === undefined ? undefined : keyOf(former) },
+        user_id,
+        file,
+        content_type: "image/png",
+        hash: "",
+        size: 1,
+        key: keyOf(file),
+        former: former === undefined ? undefined : keyOf(former),
+        since: 5,
       })
     const commit = (...writes: Write[]) => {
       const { turns, outbox } = batchOf([message()], kind)

@@ -2,8 +2,8 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql } from "../core/database.ts"
+import { replacedFiles, type ReplacedFile } from "../core/replaced-files.ts"
 import { column, defineWrite, lastOf, numbers, texts } from "../core/write.ts"
-import { replacedFiles, type ReplacedFile } from "../messages/files.ts"
 
 export const personalData: PersonalData = {
   others: {

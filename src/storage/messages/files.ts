@@ -1,7 +1,7 @@
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql } from "../core/database.ts"
 import { areFilesFree } from "../core/file-hold.ts"
-import { column, defineWrite, numbers, texts, type StatementPart } from "../core/write.ts"
+import { column, defineWrite } from "../core/write.ts"
 
 export const personalData: PersonalData = {
   others: {
@@ -28,36 +28,6 @@ export const discardFile = defineWrite<{ key: string; since: number }>(
     INSERT INTO unused_files (key, since) SELECT DISTINCT ON (key) * FROM unnest(${column(rows, "key")}::text[], ${column(rows, "since")}::bigint[]) AS t (key, since)
     ON CONFLICT (key) DO NOTHING`,
 )
-
-/** A row names one file instead of another, or instead of none. */
-export interface ReplacedFile {
-  readonly key: string
-  readonly former: string | undefined
-  /** Unix seconds. */
-  readonly since: number
-}
-
-/**
- * Both of these of several rows, as parts of a WITH query. A file that a later row of them replaces
- * stays noted. `standing`: a condition without which nothing is written.
- */
-export function replacedFiles(rows: readonly ReplacedFile[], standing: string): StatementPart {
-  const used = new Set(rows.map(({ key }) => key))
-  const discarded = new Map(
-    rows.flatMap(({ former, since }) => (former === undefined ? [] : [[former, since] as const])),
-  )
-  for (const key of discarded.keys()) if (used.delete(key)) discarded.delete(key)
-  const notes = [...discarded]
-  return {
-    text: before => `
-      used AS (DELETE FROM unused_files WHERE key = ANY($${before + 1}::text[]) AND ${standing}),
-      discarded AS (
-        INSERT INTO unused_files (key, since)
-        SELECT * FROM unnest($${before + 2}::text[], $${before + 3}::bigint[]) AS t (key, since) WHERE ${standing}
-        ON CONFLICT (key) DO NOTHING)`,
-    parameters: [texts([...used], key => key), texts(notes, ([key]) => key), numbers(notes, ([, since]) => since)],
-  }
-}
 
 export const filesStorage = (sql: Sql) => ({
   /** Before files are written. */
