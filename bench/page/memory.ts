@@ -5,10 +5,11 @@ import type { Harness, Starling } from "../harness.ts"
 import { placeOf } from "./places.ts"
 import { Tab } from "./tab.ts"
 
-export const messagesPerSecond = 10
+export const defaultRate = 10
 /** The channel that is open is another one after so many seconds. */
 const switchSeconds = 10
-const channels = 5
+/** Into which messages go by turns. Where they are more than the usual ones all go to one, which stays open. */
+const channelsFor = (rate: number) => (rate > defaultRate ? 1 : 5)
 const authors = 20
 const keptMessages = 360
 
@@ -21,6 +22,9 @@ export interface MemoryMinute {
 export interface Memory {
   readonly minutes: readonly MemoryMinute[]
   readonly messages: number
+  /** Messages a second, and the channels that they went to. */
+  readonly rate: number
+  readonly channels: number
   /** By least squares, without the first minute: what an hour would add. */
   readonly heapMbPerHour: number
   readonly nodesPerHour: number
@@ -28,9 +32,10 @@ export interface Memory {
 
 export async function benchMemory(
   { harness, starling, browser }: { harness: Harness; starling: Starling; browser: Browser },
-  { minutes }: { minutes: number },
+  { minutes, rate }: { minutes: number; rate: number },
   say: (what: string) => void,
 ): Promise<Memory> {
+  const channels = channelsFor(rate)
   // The reader owns the server, so they can make channels in it.
   const [reader, ...senders] = harness.population.audience.posters
   const first = reader!.path.split("/")[4]!
@@ -61,9 +66,9 @@ export async function benchMemory(
       await Promise.all(Array.from({ length: 20 }, (_, k) => post(sent + k)))
     const beganAt = performance.now()
     for (let second = 0; second < minutes * 60; second++) {
-      if (second % switchSeconds === 0)
+      if (channels > 1 && second % switchSeconds === 0)
         await tab.go(`#/servers/${server}/${places[(second / switchSeconds) % channels]!}`)
-      await Promise.all(Array.from({ length: messagesPerSecond }, () => post(sent++)))
+      await Promise.all(Array.from({ length: rate }, () => post(sent++)))
       const restMs = beganAt + (second + 1) * 1_000 - performance.now()
       if (restMs < -30_000) throw new Error("the server, or this machine, was more than half a minute late")
       if (restMs > 0) await new Promise(resolve => setTimeout(resolve, restMs))
@@ -76,6 +81,8 @@ export async function benchMemory(
     return {
       minutes: found,
       messages: sent,
+      rate,
+      channels,
       heapMbPerHour: 60 * slope(settled.map(({ minute, heapMb }) => [minute, heapMb])),
       nodesPerHour: 60 * slope(settled.map(({ minute, nodes }) => [minute, nodes])),
     }

@@ -11,7 +11,7 @@ import { figure } from "../statistics.ts"
 import { Stop } from "../stop.ts"
 import { benchFirstPaint, type FirstPaint } from "./first-paint.ts"
 import { benchLongHistory, type LongHistory } from "./long-history.ts"
-import { benchMemory, messagesPerSecond, type Memory } from "./memory.ts"
+import { benchMemory, defaultRate, type Memory } from "./memory.ts"
 import { benchStream, perSecond, type Stream, type StreamRun } from "./stream.ts"
 
 const parts = ["paint", "stream", "history", "memory"] as const
@@ -31,10 +31,12 @@ export const page: Bench<(typeof parts)[number], PageResults> = {
   parts,
   options: {
     messages: "how many the long channel has: 1000000",
+    rate: "messages a second while memory is watched: 10, into five channels by turns; more go into one that stays open",
     minutes: "how long memory is watched: 2; given, and nothing else is asked for, that alone is measured",
   },
   plan({ only: asked, runs, isQuick, text, count, say }) {
     const minutes = count("minutes", isQuick ? 1 : 2, maxMinutes)
+    const rate = count("rate", defaultRate, 1_000)
     const isMemoryAlone = text("minutes") !== undefined && text("only") === undefined
     const only: ReadonlySet<(typeof parts)[number]> = isMemoryAlone ? new Set(["memory"]) : asked
     const messages = count("messages", isQuick ? 20_000 : 1_000_000, 10_000_000)
@@ -55,7 +57,7 @@ export const page: Bench<(typeof parts)[number], PageResults> = {
         if (only.has("stream")) results.stream = await benchStream(what, { runs, seconds: isQuick ? 3 : 10 }, say)
         const extent = { messages, scrolled: isQuick ? 500 : 2_000, positions }
         if (only.has("history")) results.history = await benchLongHistory(what, extent, say)
-        if (only.has("memory")) results.memory = await benchMemory(what, { minutes }, say)
+        if (only.has("memory")) results.memory = await benchMemory(what, { minutes, rate }, say)
         await close()
         return results
       },
@@ -88,10 +90,10 @@ function paintLines(runs: readonly FirstPaint[]): Line[] {
   ]
 }
 
-function memoryLines({ minutes, messages, heapMbPerHour, nodesPerHour }: Memory): Line[] {
+function memoryLines({ minutes, messages, rate, channels, heapMbPerHour, nodesPerHour }: Memory): Line[] {
   return [
     {
-      work: `held after ${minutes.length} min, ${messages.toLocaleString("en")} messages at ${messagesPerSecond} a second, five channels by turns`,
+      work: `held after ${minutes.length} min, ${messages.toLocaleString("en")} messages at ${rate} a second, ${channels === 1 ? "the open channel" : "five channels by turns"}`,
       bare: `${held(minutes[0]!)} (after the first)`,
       starling: held(minutes.at(-1)!),
     },
