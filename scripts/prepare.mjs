@@ -117,17 +117,20 @@ async function installRedis() {
 export async function installPackages(names, isThere) {
   if (isThere()) return true
   if (!isOnPath("apt-get") || process.getuid?.() !== 0) return false
-  await alone(async () => {
-    if (isThere()) return
-    say(`installing ${names.join(", ")} with apt-get`)
-    const options = { env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" } }
-    // Another program of this machine may be installing, too.
-    const words = ["-y", "-qq", "-o", "DPkg::Lock::Timeout=300", "--no-install-recommends"]
-    const install = () => run("apt-get", ["install", ...words, ...names], { ...options, stdio: "ignore" })
-    // The lists of a container image are usually gone, so the first try fails at once.
-    for (let tries = 0; tries < 3 && (await install()) !== 0; tries++)
-      await run("apt-get", ["update", "-qq"], { ...options, stdio: "ignore" })
-  })
+  await alone(
+    async () => {
+      if (isThere()) return
+      say(`installing ${names.join(", ")} with apt-get`)
+      const options = { env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" } }
+      // Another program of this machine may be installing, too.
+      const words = ["-y", "-qq", "-o", "DPkg::Lock::Timeout=300", "--no-install-recommends"]
+      const install = () => run("apt-get", ["install", ...words, ...names], { ...options, stdio: "ignore" })
+      // The lists of a container image are usually gone, so the first try fails at once.
+      for (let tries = 0; tries < 3 && (await install()) !== 0; tries++)
+        await run("apt-get", ["update", "-qq"], { ...options, stdio: "ignore" })
+    },
+    at(".data", "packages.lock"),
+  )
   return isThere()
 }
 

@@ -12,14 +12,17 @@ import { Unprepared, buildObjectStore, prepare, root } from "./prepare.mjs"
 import { brokenOf, count, isWorthASecondLook, merged, reasonsOf } from "./test-results.mjs"
 
 const asked = process.argv.slice(2)
+// What some tests meet. Before the tests, as an installation takes a core for half a minute; beside the modules', which takes
+// another. Where it cannot be had, they say so.
+const programs = asked.length === 0 ? installPrograms() : undefined
+programs?.catch(() => {}) // waited for below
 await prepare({ redis: !process.env.TEST_REDIS_URL, tools: true }).catch(error => {
   console.error(error instanceof Unprepared ? error.message : error)
   console.log("0 passed, 1 failed")
   process.exit(1)
 })
-// What some tests meet. Before the tests, as an installation takes a core for half a minute; where it cannot be had, they say so.
+await programs
 if (asked.length === 0) {
-  await installPrograms()
   // Meanwhile the tests run; those that need it wait for it, and say so if it cannot be had.
   for (const bring of [buildObjectStore, checkersFolder, findNode24]) bring().catch(() => {})
 }
