@@ -2,6 +2,7 @@ import { defineConfig } from "vitest/config"
 // @ts-expect-error: plain JavaScript
 import { openScratch } from "./scripts/scratch.mjs"
 import { isLostInSetup } from "./src/storage/core/database.ts"
+import { compileModules, type CompiledModules } from "./tests/kit/compiled-modules.ts"
 import { EvenLoad } from "./tests/kit/sequencer.ts"
 
 const alone = [
@@ -18,9 +19,14 @@ if (scratch) {
   process.env["TMPDIR"] = scratch.path
   process.on("exit", scratch.remove)
 }
+const place = globalThis as { starlingModules?: Promise<CompiledModules> }
+// Who watches wants what they change.
+const compiled = process.argv.includes("run") ? await (place.starlingModules ??= compileModules()) : undefined
 
 export default defineConfig({
+  plugins: compiled ? [compiled.plugin] : [],
   test: {
+    server: { deps: { external: compiled ? [compiled.external] : [] } },
     pool: "forks", // uWebSockets.js and sharp are native modules
     testTimeout: 180_000,
     hookTimeout: 120_000,
