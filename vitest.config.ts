@@ -12,6 +12,18 @@ const alone = [
 ]
 /** Thousands of clients, whose waits are judged: beside other files they would wait for the cores. */
 const storms = ["tests/gateway/resume-storm.test.ts", "tests/security/slow-http-readers.test.ts"]
+/**
+ * They wait for minutes, for time-outs and for what becomes of a user after a while, and compute little. Beside others that compute they would
+ * keep a core from having something to do; beside those that run alone they take hardly anything from them.
+ */
+const patient = [
+  "tests/process/dependencies-redis.test.ts",
+  "tests/process/dependencies-postgres.test.ts",
+  "tests/process/dependencies-files.test.ts",
+  "tests/voice/voice.test.ts",
+  "tests/social/presence.test.ts",
+  "tests/communities/temporary-members.test.ts",
+]
 
 // Once: every project reads this file.
 const scratch = openScratch() as { path: string; remove: () => void } | undefined
@@ -49,7 +61,7 @@ export default defineConfig({
             "web/**/*.test.ts",
             "bench/load/**/*.test.ts",
           ],
-          exclude: [...alone, ...storms],
+          exclude: [...alone, ...storms, ...patient],
           globalSetup: "tests/kit/global-setup.ts",
           maxWorkers: 5,
           // Files of one worker share what they import: loading it anew for each would cost more than most of them do.
@@ -69,9 +81,15 @@ export default defineConfig({
       },
       {
         extends: true,
-        // One after the other when everything else is done: they kill and pause processes, fill disks, and measure how long
-        // clients wait. They start servers of their own.
-        test: { name: "chaos", include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } },
+        // When everything else is done, those of one list one after the other: they kill and pause processes, fill disks, and measure how
+        // long clients wait. They start servers of their own.
+        test: {
+          name: "chaos",
+          include: [...alone, ...patient],
+          globalSetup: "tests/kit/global-setup.ts",
+          maxWorkers: 4,
+          sequence: { groupOrder: 2 },
+        },
       },
     ],
   },
