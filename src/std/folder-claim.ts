@@ -10,7 +10,7 @@
  */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { open, readFile, readlink, rename, rm, stat, writeFile } from "node:fs/promises"
+import { open, readFile, readlink, rename, rm, stat, utimes, writeFile } from "node:fs/promises"
 import type { Socket } from "node:net"
 import { hostname } from "node:os"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -59,8 +59,12 @@ export async function claimFolder(file: string, log: Pick<ChildLog, "error">): P
       if (await isAlive(file, held, me, isLocked)) throw inUse(file, parse(held))
       await takeAway(file, held)
     }
+    let last: Touched | undefined
     const beat = setInterval(() => {
-      touch(file, mine).catch((err: unknown) => log.error({ err, file }, "the claim of the data folder is lost"))
+      touch(file, mine, last).then(
+        touched => (last = touched),
+        (err: unknown) => log.error({ err, file }, "the claim of the data folder is lost"),
+      )
     }, heartbeatMs)
     beat.unref()
     return async () => {
@@ -119,16 +123,20 @@ async function isAlive(file: string, held: string, me: Claimant, isLocked: boole
   return false
 }
 
+/** A claim as its process has left it: while it is so, nobody has put another in its place. */
+interface Touched {
+  readonly ino: number
+  readonly mtimeMs: number
+}
+
 /** A process that was paused for long may have lost its claim to another, whose heartbeat this would be. */
-async function touch(file: string, mine: string): Promise<void> {
-  const claim = await open(file)
-  try {
-    if ((await claim.readFile("utf8")) !== mine) throw new Error("another has taken it")
-    const now = new Date()
-    await claim.utimes(now, now)
-  } finally {
-    await claim.close()
-  }
+async function touch(file: string, mine: string, last: Touched | undefined): Promise<Touched> {
+  const { ino, mtimeMs } = await stat(file)
+  const isMine = ino === last?.ino && mtimeMs === last.mtimeMs
+  if (!isMine && (await readFile(file, "utf8")) !== mine) throw new Error("another has taken it")
+  const now = new Date()
+  await utimes(file, now, now)
+  return { ino, mtimeMs: now.getTime() }
 }
 
 const touchedAt = (file: string) =>
