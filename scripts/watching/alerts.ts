@@ -198,7 +198,8 @@ export const alerts: readonly Alert[] = [
   {
     name: "StarlingEventLoopBlocked",
     severity: "ticket",
-    expr: `1 - sum by (worker) (rate(${loop}_bucket{le="0.1"}[5m])) / sum by (worker) (rate(${loop}_count[5m])) > 0.01`,
+    // Not a share of the looks: there are fewer while a worker has little to do.
+    expr: `sum by (worker) (rate(${loop}_count[5m])) - sum by (worker) (rate(${loop}_bucket{le="0.1"}[5m])) > 0.1`,
     forMinutes: 10,
     summary: "The event loop of a worker is often late by more than a tenth of a second",
     meaning:

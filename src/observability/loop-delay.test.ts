@@ -28,3 +28,37 @@ test("a blocked event loop is seen in its period, and in no later one", async ()
   await new Promise(resolve => setImmediate(resolve))
   expect(delays).toHaveLength(last)
 })
+
+test("a process that does next to nothing is looked at twice a second, when it is awake anyway, and as before once it does more", () => {
+  let [now, active] = [10_020, 0]
+  let next: { at: number; action: () => void } | undefined
+  const late: number[] = []
+  watchLoop(100, seconds => late.push(Math.round(seconds * 1e3)), {
+    now: () => now,
+    active: () => active,
+    wait(ms, action) {
+      next = { at: now + ms, action }
+      return { stop() {} }
+    },
+  })
+  /** When it looks in so many milliseconds of which it is busy for a share. */
+  const looks = (forMs: number, share: number, lateMs = 0) => {
+    const at: number[] = []
+    for (const end = now + forMs; next!.at + lateMs <= end;) {
+      active += share * (next!.at + lateMs - now)
+      now = next!.at + lateMs
+      at.push(now)
+      next!.action()
+    }
+    return at
+  }
+  expect(looks(1_000, 0.5)).toHaveLength(10)
+  // It has to have been at rest for two seconds.
+  expect(looks(2_000, 0.01)).toHaveLength(20)
+  expect(looks(3_000, 0.01)).toEqual([13_500, 14_000, 14_500, 15_000, 15_500, 16_000].filter(at => at <= now))
+  expect(Math.max(...late)).toBe(0)
+  // The look that finds it late, and those that follow, are a tenth of a second apart again.
+  looks(700, 0.5, 120)
+  expect(late.at(-1)).toBe(120)
+  expect(looks(1_000, 0.5).length).toBeGreaterThanOrEqual(9)
+})

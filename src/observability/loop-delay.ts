@@ -1,18 +1,57 @@
 import { createHistogram } from "node:perf_hooks"
 
+/** What a process sees of itself. */
+export interface LoopView {
+  /** Milliseconds that only rise. */
+  readonly now: () => number
+  /** Of them, those in which the event loop did something. */
+  readonly active: () => number
+  /** The process need not go on for it. */
+  readonly wait: (milliseconds: number, action: () => void) => { stop(): void }
+}
+
+const thisProcess: LoopView = {
+  now: () => performance.now(),
+  active: () => performance.eventLoopUtilization().active,
+  wait(milliseconds, action) {
+    const timer = setTimeout(action, milliseconds).unref()
+    return { stop: () => clearTimeout(timer) }
+  },
+}
+
+/** A process that does something in less than this share of its time is at rest when it has been so for this long. */
+const restShare = 0.02
+const restAfterMs = 2_000
+/** Then it is looked at as seldom as this, when it is awake anyway: in step with std/in-step.ts. */
+const restMs = 500
+
 /**
- * Tells how late the event loop is: a timer of `everyMs` observes by how many seconds it was late. Each look wakes a process that
- * would sleep, so there is one for all who want to know.
+ * Tells how late the event loop is: every `everyMs` it observes by how many seconds it was late. Each look wakes a process that
+ * would sleep, so there is one for all who want to know, and fewer while hardly anything is done that could be late.
  */
-export function watchLoop(everyMs: number, observe: (seconds: number) => void): { stop(): void } {
-  let lookedAt = performance.now()
-  const timer = setInterval(() => {
-    const now = performance.now()
-    observe(Math.max(0, now - lookedAt - everyMs) / 1e3)
-    lookedAt = now
-  }, everyMs)
-  timer.unref()
-  return { stop: () => clearInterval(timer) }
+export function watchLoop(
+  everyMs: number,
+  observe: (seconds: number) => void,
+  { now, active, wait }: LoopView = thisProcess,
+): { stop(): void } {
+  let lookedAt = now()
+  let activeMs = active()
+  let busyAt = lookedAt
+  let dueAt = lookedAt + everyMs
+  let timer = wait(everyMs, look)
+
+  function look(): void {
+    const at = now()
+    observe(Math.max(0, at - dueAt) / 1e3)
+    const used = active()
+    if (used - activeMs >= restShare * (at - lookedAt)) busyAt = at
+    activeMs = used
+    lookedAt = at
+    const isAtRest = everyMs < restMs && at - busyAt >= restAfterMs
+    dueAt = isAtRest ? (Math.floor(at / restMs) + 1) * restMs : at + everyMs
+    timer = wait(Math.max(1, Math.ceil(dueAt - at)), look)
+  }
+  return { stop: () => timer.stop() }
 }
 
 /** The histogram counts whole numbers from 1 on: microseconds. */

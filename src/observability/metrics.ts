@@ -709,7 +709,7 @@ function searchMetrics(declare: Declare) {
 function loopMetrics(declare: Declare, worker: string): (seconds: number) => void {
   const loopDelays = declare.histogramFamily<[worker: string]>(
     "starling_event_loop_delay_seconds",
-    "How late the event loop was at each look: 10 a second in web workers, 4 in others",
+    "How late the event loop was at each look: 10 a second in web workers, 4 in others, 2 while there is next to nothing to do",
     ["worker"],
     [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5],
     { most: 1 },
