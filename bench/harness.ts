@@ -2,6 +2,7 @@ import { chmod, mkdtemp, rm } from "node:fs/promises"
 import { availableParallelism, tmpdir } from "node:os"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
+import { Redis } from "ioredis"
 import { startOwnServer } from "../demo/own-server.ts"
 import { startEmbeddedRedis } from "../src/cluster/embedded.ts"
 import { startEmbeddedPostgres } from "../src/storage/core/embedded.ts"
@@ -136,6 +137,17 @@ export class Harness {
   async startBare(name: BareName, args: string[], environment = {}): Promise<BareServer> {
     const server = await startBareServer(name, args, environment)
     return { ...server, stop: this.owned(() => server.stop()) }
+  }
+
+  /** While no server uses it: Redis forgets everything, and gives its memory back to the system. */
+  async emptyRedis(): Promise<void> {
+    const redis = new Redis(this.redisUrl)
+    try {
+      await redis.flushall("SYNC")
+      await redis.memory("PURGE")
+    } finally {
+      redis.disconnect()
+    }
   }
 
   startLoadGroup(): { loadGroup: LoadGroup; stop: () => Promise<void> } {

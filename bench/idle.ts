@@ -7,7 +7,7 @@
 import type { Harness } from "./harness.ts"
 import type { DialectName } from "./load/dialects.ts"
 import type { LoadGroup } from "./load/load-group.ts"
-import { cpuSince, processesOf, readCpu, readMemory } from "./processes.ts"
+import { cpuSince, processesOf, readCpu, readMemory, readShared } from "./processes.ts"
 import type { Parts } from "./processes.ts"
 import { alternate, compare, pause, scale, sum } from "./trials.ts"
 import type { Comparison, Extent, Sides } from "./trials.ts"
@@ -16,6 +16,8 @@ import type { Comparison, Extent, Sides } from "./trials.ts"
  * Connected before the first look: they load what is there once for all, and get the code compiled.
  */
 export const firstSessions = 1_000
+/** What the first have left by then would not be seen beside all the others. */
+const firstRestSeconds = 17
 /** A user's own and ten servers'. */
 const topics = 11
 /** A bare server is one process, and a process has descriptors for so many. */
@@ -32,6 +34,8 @@ export interface IdleRun {
   /** KiB per session: of all server processes, and by part. */
   memory: number
   memoryByPart: Record<string, number>
+  /** By how much PostgreSQL's cache of its own files grew meanwhile, which is in neither. */
+  cache: number
   /** What connecting took: seconds of all of them, microseconds of CPU of each. */
   connectSeconds: number
   connectCpu: Record<string, number>
@@ -44,6 +48,8 @@ export interface IdleResult {
   runs: Sides<IdleRun[]>
   memory: Comparison
   memoryOfNode: Comparison
+  /** With PostgreSQL's cache. */
+  memoryWithCache: Comparison
   connectCpu: Comparison
 }
 
@@ -67,6 +73,8 @@ export async function benchIdle(harness: Harness, extent: Extent, say: (what: st
       }
     },
     async starling() {
+      // What the run before has left would make room for this one.
+      await harness.emptyRedis()
       const starling = await harness.startStarling(collecting)
       try {
         const connecting = { url: starling.gatewayUrl, tokens, first: firstSessions }
@@ -82,6 +90,7 @@ export async function benchIdle(harness: Harness, extent: Extent, say: (what: st
     runs,
     memory: of(run => run.memory),
     memoryOfNode: of(run => run.memoryByPart["node"]!),
+    memoryWithCache: of(run => run.memory + run.cache),
     connectCpu: of(run => sum(run.connectCpu)),
   }
 }
@@ -115,7 +124,7 @@ export async function grow(
     })
   }
   await connect(tokens.slice(0, first))
-  const before = await memoryAtRest(parts, restSeconds)
+  const before = await memoryAtRest(parts, Math.min(restSeconds, firstRestSeconds))
 
   const cpuBefore = readCpu(parts)
   const from = performance.now()
@@ -131,11 +140,14 @@ export async function grow(
   await pause(seconds)
   const idleCpu = scale(cpuSince(parts, idleFrom), 1 / 1_000 / seconds)
   for (const { stop } of loadGroups) await stop()
-  const memoryByPart = Object.fromEntries(
+  const { [cache]: cached = 0, ...memoryByPart } = Object.fromEntries(
     Object.keys(after).map(name => [name, (after[name]! - before[name]!) / sessions]),
   )
-  return { sessions, memory: sum(memoryByPart), memoryByPart, connectSeconds, connectCpu, idleCpu }
+  return { sessions, memory: sum(memoryByPart), memoryByPart, cache: cached, connectSeconds, connectCpu, idleCpu }
 }
+
+/** What PostgreSQL keeps of its files, apart from all else that its processes take. */
+const cache = "cache"
 
 /**
  * Waits until what was only needed to connect is gone, and collects: pages go back to the system
@@ -147,5 +159,8 @@ export async function memoryAtRest(parts: Parts, restSeconds: number): Promise<R
     for (const pid of processesOf(parts["node"] ?? [])) process.kill(pid, "SIGWINCH")
   }
   await pause(1)
-  return readMemory(parts)
+  const memory = readMemory(parts)
+  if (!("postgres" in parts)) return memory
+  const { postgres: kept = 0 } = readShared(parts)
+  return { ...memory, postgres: memory["postgres"]! - kept, [cache]: kept }
 }

@@ -22,7 +22,7 @@ export const main: Bench<(typeof parts)[number], Results> = {
       warmUpSeconds: isQuick ? 1 : 4,
       seconds: isQuick ? 2 : 5,
       idleSessions: count("sessions", isQuick ? 1_000 : 20_000, 30_000),
-      restSeconds: isQuick ? 2 : 17,
+      restSeconds: isQuick ? 2 : 65,
       countsDeferredWork: !isQuick,
     }
     const idlers = only.has("idle") ? extent.idleSessions + firstSessions : 0

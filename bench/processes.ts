@@ -83,14 +83,30 @@ export function cpuSince<P extends string>(parts: Parts<P>, before: Record<P, nu
  * buffers would else count once per connection.
  */
 export function readMemory<P extends string>(parts: Parts<P>): Record<P, number> {
-  return each(parts, stats => stats.reduce((sum, { pid }) => sum + memoryOf(pid), 0))
+  return each(parts, stats => stats.reduce((sum, { pid }) => sum + memoryOf(pid, all), 0))
 }
 
-function memoryOf(pid: number): number {
-  for (const [file, name] of [
-    ["smaps_rollup", "Pss"],
-    ["status", "VmRSS"], // another user's process does not show the first
-  ] as const) {
+/**
+ * KiB of it that processes share on purpose: of PostgreSQL, the pages of its files that it keeps,
+ * which are as many as it was told to keep, sooner or later.
+ */
+export function readShared<P extends string>(parts: Parts<P>): Record<P, number> {
+  return each(parts, stats => stats.reduce((sum, { pid }) => sum + memoryOf(pid, shared), 0))
+}
+
+type Field = readonly [file: string, name: string]
+// Another user's process does not show the first.
+const all: readonly Field[] = [
+  ["smaps_rollup", "Pss"],
+  ["status", "VmRSS"],
+]
+const shared: readonly Field[] = [
+  ["smaps_rollup", "Pss_Shmem"],
+  ["status", "RssShmem"],
+]
+
+function memoryOf(pid: number, fields: readonly Field[]): number {
+  for (const [file, name] of fields) {
     try {
       const found = new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(readFileSync(`/proc/${pid}/${file}`, "latin1"))
       if (found) return Number(found[1])

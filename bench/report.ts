@@ -162,6 +162,13 @@ export function idleLines(idle: IdleResult): Line[] {
       unit: "KiB",
     },
     {
+      work: "… all of it, with what PostgreSQL keeps of its files meanwhile, 128 MiB at most",
+      bare: kib(idle.memory.bare),
+      starling: kib(idle.memoryWithCache.starling),
+      value: idle.memoryWithCache.starling,
+      unit: "KiB",
+    },
+    {
       work: "… CPU to connect and identify one",
       bare: microseconds(idle.connectCpu.bare),
       starling: microseconds(idle.connectCpu.starling),

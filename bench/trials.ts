@@ -18,7 +18,7 @@ export interface Extent {
   /** Of load in a run. */
   seconds: number
   idleSessions: number
-  /** Of a server before its memory is looked at: a worker keeps what it wrote for 15 s. */
+  /** Of a server before its memory is looked at: what it hears of presences it keeps for up to a minute. */
   restSeconds: number
   /** Whether a run of posts waits until their outbox rows are swept, to count that too. */
   countsDeferredWork: boolean

@@ -66,7 +66,7 @@ function planOf({ runs, isQuick, isKept }: Asked): Plan {
         },
         spreadUsers: 1_000,
         storms: { runs, identifying: 5_000, resuming: 10_000, settleSeconds: 3, idleSeconds: 5, workers: [1, 2] },
-        idle: [idle(5_000, 17), ...(isKept ? [idle(20_000, 17)] : [])],
+        idle: [idle(5_000, 65), ...(isKept ? [idle(20_000, 65)] : [])],
         latency: { ...short, warmUpSeconds: 2, seconds: 10, listeners: 1_000, storming: 2_000, floodSeconds: 3 },
       }
 }

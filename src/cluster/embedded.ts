@@ -154,6 +154,8 @@ async function launch(
       "hz 5",
       'save ""',
       "maxmemory-policy noeviction", // BullMQ's jobs and the delivery logs must not vanish
+      // The record of a gateway session is longer than 64 bytes, and takes 170 more in a hash table. Newer versions say "listpack".
+      "hash-max-ziplist-value 512",
     ]
     await writeFile(configFile(folder), `${lines.join("\n")}\n`, { mode: 0o600 })
     const server = await spawnServer({

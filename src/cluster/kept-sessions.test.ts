@@ -3,7 +3,12 @@ import { KeptSessions } from "./kept-sessions.ts"
 
 function keeper(bounds = { sessions: 3, bytes: 1_000, forMs: 30_000 }) {
   const at = { ms: 1_000_000, term: 1 as number | undefined }
-  const clock = { monotonic: () => at.ms, now: () => at.ms }
+  const timers = new Set<() => void>()
+  const every = (_ms: number, action: () => void) => {
+    timers.add(action)
+    return { stop: () => void timers.delete(action) }
+  }
+  const clock = { monotonic: () => at.ms, now: () => at.ms, every }
   const kept = new KeptSessions<{ id: string }>({ bounds, term: () => at.term, clock })
   const found = (id: string, bytes = 10, endsAt = Infinity) => ({
     session: { id },
@@ -14,7 +19,7 @@ function keeper(bounds = { sessions: 3, bytes: 1_000, forMs: 30_000 }) {
   })
   const keep = (id: string, ...more: [bytes?: number, endsAt?: number]) =>
     kept.keep(kept.begin(), id, found(id, ...more))
-  return { at, kept, found, keep }
+  return { at, kept, found, keep, timers }
 }
 
 test("KEPT1: what is looked up while sessions are dropped is not kept; what is looked up after it is", () => {
@@ -86,4 +91,19 @@ test("no more are kept than the bounds say, neither in number nor in bytes; the 
   at.ms += 30_000
   keep("7")
   expect(kept.size).toBe(1)
+})
+
+test("what is over is forgotten though nothing comes after it, and then nobody looks any more", () => {
+  const { at, kept, keep, timers } = keeper()
+  keep("1")
+  at.ms += 15_000
+  keep("2")
+  expect(timers.size).toBe(1)
+  const sweep = () => timers.forEach(action => action())
+  at.ms += 15_000
+  sweep()
+  expect([kept.size, timers.size]).toEqual([1, 1])
+  at.ms += 15_000
+  sweep()
+  expect([kept.size, timers.size]).toEqual([0, 0])
 })

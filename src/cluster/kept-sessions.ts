@@ -1,5 +1,6 @@
 import type { Snowflake } from "../contract/core/fields.ts"
 import type { Clock } from "../std/clock.ts"
+import { SweepWhileAny } from "../std/sweep-while-any.ts"
 
 /** How many sessions of how many bytes, and for how long at most. */
 export interface KeptSessionsBounds {
@@ -12,7 +13,7 @@ export interface KeptSessionsOptions {
   readonly bounds: KeptSessionsBounds
   /** `Membership.term`. */
   readonly term: () => number | undefined
-  readonly clock: Pick<Clock, "monotonic" | "now">
+  readonly clock: Pick<Clock, "monotonic" | "now" | "every">
 }
 
 /** A session in the memory of this process. */
@@ -49,9 +50,15 @@ export class KeptSessions<Session extends object> {
   #bytes = 0
   #term: number | undefined
   #drops = 0
+  readonly #sweeper: SweepWhileAny
 
   constructor(options: KeptSessionsOptions) {
     this.#options = options
+    // After a burst nobody comes whose session would take the place of one that is over.
+    this.#sweeper = new SweepWhileAny(options.clock, options.bounds.forMs, () => {
+      this.#evict()
+      return this.#kept.size > 0
+    })
   }
 
   get size(): number {
@@ -65,19 +72,25 @@ export class KeptSessions<Session extends object> {
     return now === undefined ? undefined : { at: clock.monotonic(), term: now, drops: this.#drops }
   }
 
+  /** Whether what a look finds is true of now: nothing was dropped since it began, and it is the same term. */
+  holds(look: Look): boolean {
+    return look.drops === this.#drops && look.term === this.#options.term()
+  }
+
   /** Keeps what a look has found, unless that may be out of date by now. */
   keep(
     look: Look | undefined,
     id: Snowflake,
     { bytes, ...found }: { session: Session; hash: Buffer; activeAt: number; endsAt: number; bytes: number },
   ): void {
-    const { term, bounds } = this.#options
-    if (!look || look.drops !== this.#drops || look.term !== term()) return // KEPT1, KEPT2
+    const { bounds } = this.#options
+    if (!look || !this.holds(look)) return // KEPT1, KEPT2
     this.#enter(look.term)
     this.#forget(id)
     this.#kept.set(id, { ...found, bytes, until: look.at + bounds.forMs })
     this.#bytes += bytes
     this.#evict()
+    this.#sweeper.begin()
   }
 
   find(id: Snowflake): KeptSession<Session> | undefined {
@@ -98,6 +111,10 @@ export class KeptSessions<Session extends object> {
     this.#drops++
     this.#kept.clear()
     this.#bytes = 0
+  }
+
+  stop(): void {
+    this.#sweeper.stop()
   }
 
   /** KEPT3 */

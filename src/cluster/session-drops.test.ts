@@ -68,6 +68,7 @@ function world() {
       log: silentLog,
       metrics,
     })
+    const holders = { run: async (session: string) => stored.get(session) }
     const load = { run: async (session: string) => stored.get(session), count: 0 }
     const tokens = createTokens({
       redis,
@@ -76,6 +77,7 @@ function world() {
         load.count++
         return load.run(session)
       },
+      holderOf: session => holders.run(session),
       clock: Date.now,
       keeping: {
         kept,
@@ -86,7 +88,7 @@ function world() {
     })
     living.add(id)
     await show(id, "1")
-    return { tokens, at, kept, load }
+    return { tokens, at, kept, load, holders }
   }
 
   let ids = 1_000
@@ -169,6 +171,40 @@ test("TOK5: a load that is under way when the notice comes serves its request an
   } finally {
     redis.mget = mget as never
   }
+})
+
+test("TOK1: a connection asks the database alone, and is refused when its session ends while it is asked", async () => {
+  const { join, signIn, stored, keys } = world()
+  const [east, west] = [await join("east"), await join("west")]
+  const { token, presented, session } = signIn()
+  expect(await west.tokens.admit(token)).toEqual(session)
+  expect(await west.tokens.admit(`${session.session_id}.${newSecret()}`)).toBe("revoked")
+  expect(await west.tokens.admit("nonsense")).toBe("malformed")
+  expect(west.tokens.kept(presented)).toBeUndefined()
+  expect(await redis.exists(keys.accessSession(session.session_id))).toBe(0)
+  expect(west.load.count).toBe(0)
+  // What is kept because of a request is used.
+  await west.tokens.verify(token)
+  const { run } = west.holders
+  west.holders.run = () => Promise.reject(new Error("nobody asks"))
+  expect(await west.tokens.admit(token)).toEqual(session)
+
+  const ending = signIn()
+  let answer = () => {}
+  const isAsked = new Promise<void>(asked => {
+    west.holders.run = async id => {
+      const found = await run(id)
+      asked()
+      await new Promise<void>(resolve => (answer = resolve))
+      return found
+    }
+  })
+  const found = west.tokens.admit(ending.token)
+  await isAsked
+  stored.delete(ending.session.session_id)
+  await east.tokens.revoke([ending.session.session_id])
+  answer()
+  expect(await found).toBe("revoked")
 })
 
 test("DROP1: a worker that does not answer is waited for until it has shown nothing new for serveForMs", async () => {

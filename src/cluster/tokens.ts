@@ -49,6 +49,10 @@ export interface AccessSession extends AccountBars {
   origin: string
 }
 
+/** What decides whether a connection with its token is let in, and whose it is. */
+export type Holder = AccountBars &
+  Pick<AccessSession, "session_id" | "user_id" | "bot" | "token_hash" | "expires_at" | "origin">
+
 export interface PresentedToken {
   readonly session_id: Snowflake
   readonly token_hash: string
@@ -160,6 +164,8 @@ export interface TokensOptions {
   keys: Pick<RedisKeys, "accessSession" | "accessRenewal">
   /** What the database knows of a session. */
   load: (session: Snowflake) => Promise<AccessSession | undefined>
+  /** The same, as far as a connection needs it; without it `admit` is `verify`. */
+  holderOf?: (session: Snowflake) => Promise<Holder | undefined>
   /** Whether a session ended together with all others, whatever the cache and the database say of it. */
   isOver?: (session: Snowflake) => boolean
   /** Unix milliseconds. */
@@ -313,9 +319,9 @@ export function createTokens(options: TokensOptions) {
     return session ? judgeSession(session, presented.token_hash) : "revoked"
   }
 
-  const isExpired = ({ expires_at }: AccessSession): boolean => expires_at * 1000 <= clock()
+  const isExpired = ({ expires_at }: Holder): boolean => expires_at * 1000 <= clock()
 
-  function judgeSession(session: AccessSession, tokenHash: string): Judged {
+  function judgeSession<Known extends Holder>(session: Known, tokenHash: string): Known | "revoked" | "expired" {
     if (!timingSafeEqual(Buffer.from(session.token_hash), Buffer.from(tokenHash))) return "revoked"
     return isExpired(session) ? "expired" : session
   }
@@ -347,6 +353,24 @@ export function createTokens(options: TokensOptions) {
       return typeof presented === "string" ? "malformed" : find(presented)
     },
 
+    /**
+     * The same for a connection, which asks once and then lasts: the database is asked if nothing is kept here, and what it
+     * says goes into no cache. All who connect at once share a statement.
+     */
+    async admit(token: string): Promise<Holder | "malformed" | "revoked" | "expired"> {
+      const presented = present(token)
+      if (presented === "revoked") return presented
+      if (typeof presented === "string") return "malformed"
+      const known = kept(presented)
+      if (known !== undefined) return known
+      const look = options.holderOf && beginLook()
+      if (!look) return find(presented)
+      const holder = await options.holderOf!(presented.session_id)
+      // TOK1: it may have ended after the database was asked.
+      if (!keeping!.kept.holds(look)) return find(presented)
+      return holder ? judgeSession(holder, presented.token_hash) : "revoked"
+    },
+
     find,
     findCached,
     kept,
@@ -376,6 +400,10 @@ export function createTokens(options: TokensOptions) {
           throw error
         },
       )
+    },
+
+    stop(): void {
+      keeping?.kept.stop()
     },
 
     /** Sessions that have ended (TOK1). Rejects when it is not confirmed: then ask again. */

@@ -1,7 +1,7 @@
 import { isTransient } from "../runtime/transient.ts"
 import { hash } from "node:crypto"
 import { isIP } from "node:net"
-import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocket } from "uWebSockets.js"
+import type { HttpRequest, HttpResponse, us_socket_context_t } from "uWebSockets.js"
 import { gatewayPath } from "../contract/pages.ts"
 import { Failure } from "../contract/core/errors.ts"
 import type { Snowflake } from "../contract/core/fields.ts"
@@ -24,7 +24,7 @@ import {
 } from "./protocol/frames.ts"
 import { HeldFrames } from "./protocol/held-frames.ts"
 import { createParts, type GatewayOptions, type GatewayParts } from "./parts.ts"
-import { wholeMs, type Connection, type Session } from "./state/session.ts"
+import { wholeMs, type Connection, type Session, type Socket, type SocketData } from "./state/session.ts"
 import { bareToken } from "./sessions/token-check.ts"
 import { SocketsPerAddress } from "./sockets-per-address.ts"
 import { drainPauseMs, forEachInBatches } from "./fan-out/drain.ts"
@@ -188,7 +188,10 @@ export class Gateway {
 
   #listen(): void {
     const { app, topology, metrics } = this.#options
-    app.ws<Connection>(gatewayPath, {
+    const helloIn = (encoding: PlainEncoding) =>
+      plainFrame(encoding, "HELLO", { heartbeat_interval: topology.heartbeatIntervalMs })
+    const hello = { json: helloIn("json"), msgpack: helloIn("msgpack") }
+    app.ws<SocketData>(gatewayPath, {
       // uWebSockets.js keeps what has come of a frame, and drops the connection of one that is
       // larger. Of a frame that is one byte too large the client learns why it is closed.
       maxPayloadLength: topology.frames.maxBytes + 1,
@@ -209,27 +212,24 @@ export class Gateway {
         }
       },
       open: ws => {
-        const connection = ws.getUserData()
+        const connection = connectionOf(ws)
         connection.ws = ws
         this.#connections.add(connection)
         metrics.gateway.connections.inc()
-        this.#parts.subscriptions.sendPayload(
-          connection,
-          plainFrame(connection.encoding, "HELLO", { heartbeat_interval: topology.heartbeatIntervalMs }),
-        )
+        this.#parts.subscriptions.sendPayload(connection, hello[connection.plainEncoding])
         const refusal = this.#parts.notices.refusal()
         if (refusal) this.#parts.subscriptions.close(connection, refusal)
       },
-      message: (ws, message, isBinary) => this.#receive(ws.getUserData(), message, isBinary),
+      message: (ws, message, isBinary) => this.#receive(connectionOf(ws), message, isBinary),
       // uWebSockets.js answers pings by itself.
-      ping: ws => this.#controlled(ws.getUserData()),
+      ping: ws => this.#controlled(connectionOf(ws)),
       pong: (ws, message) => {
-        const connection = ws.getUserData()
+        const connection = connectionOf(ws)
         this.#controlled(connection)
         this.#ponged(connection, message)
       },
       drain: ws => {
-        const connection = ws.getUserData()
+        const connection = connectionOf(ws)
         try {
           if (connection.session) this.#parts.reader.drained(connection.session)
           callOnDrain(connection)
@@ -238,7 +238,7 @@ export class Gateway {
         }
       },
       dropped: ws => {
-        this.#parts.subscriptions.holed.add(ws.getUserData())
+        this.#parts.subscriptions.holed.add(connectionOf(ws))
       },
       close: ws => this.#closed(ws),
     })
@@ -280,7 +280,10 @@ export class Gateway {
       return
     }
     const at = wholeMs(this.#options.clock)
-    const connection: Omit<Connection, "ws"> = {
+    const { holder } = counted
+    const connection: Connection = {
+      // Set as soon as it is open.
+      ws: undefined as never,
       plainEncoding: encoding,
       encoding,
       address,
@@ -289,7 +292,8 @@ export class Gateway {
         forwardedHost: req.getHeader("x-forwarded-host"),
         forwardedProto: req.getHeader("x-forwarded-proto"),
       }),
-      holder: counted.holder,
+      // One text for both.
+      holder: holder === address ? address : holder,
       isStranger: true,
       userAgent: tokenBinding ? req.getHeader("user-agent") : "",
       session: undefined,
@@ -304,12 +308,18 @@ export class Gateway {
       sent: nothingSent(at),
     }
     this.#upgrades++
-    res.upgrade(connection, req.getHeader("sec-websocket-key"), "", req.getHeader("sec-websocket-extensions"), context)
+    res.upgrade(
+      { connection } satisfies SocketData,
+      req.getHeader("sec-websocket-key"),
+      "",
+      req.getHeader("sec-websocket-extensions"),
+      context,
+    )
   }
 
-  #closed(ws: WebSocket<Connection>): void {
+  #closed(ws: Socket): void {
     const { metrics, records, node, log } = this.#options
-    const connection = ws.getUserData()
+    const connection = connectionOf(ws)
     connection.closed = true
     this.#sockets.closed(connection)
     callOnDrain(connection)
@@ -496,6 +506,7 @@ export class Gateway {
     this.#parts.reader.sweep()
     this.#parts.peerLogs.sweep()
     this.#parts.typing.sweep()
+    this.#parts.presences.sweep()
     this.#identifies.sweep(clock.monotonic())
   }
 
@@ -519,6 +530,8 @@ export class Gateway {
     }
   }
 }
+
+const connectionOf = (ws: Socket): Connection => ws.getUserData().connection
 
 function callOnDrain(connection: Connection): void {
   const { onDrain } = connection

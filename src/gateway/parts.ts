@@ -86,7 +86,7 @@ export interface GatewayOptions {
   readonly node: Cluster & { readonly presences: PresenceLookup }
   readonly records: GatewaySessions
   readonly storage: Storage
-  readonly tokens: Pick<Tokens, "verify" | "known"> & {
+  readonly tokens: Pick<Tokens, "admit" | "verify" | "known"> & {
     /**
      * Counts one more failed token of an address, in the same count as HTTP; true: there were too
      * many already.
@@ -252,11 +252,17 @@ function createEntries(options: GatewayOptions, made: FanOut & Replay, events: S
   const isLiving = (worker: string) => node.membership.isLiving(worker)
   const tokenCheck = new TokenCheck({
     verify: token => tokens.verify(token),
+    admit: token => tokens.admit(token),
     binding: policy.tokenBinding,
     isFailedTooOften: tokens.isFailedTooOften,
     clock,
   })
   // One query at a time, for all who come meanwhile.
+  const arrivalOf = inTurns(async (begun: readonly Snowflake[]) => {
+    metrics.gateway.membershipQueries.inc()
+    const found = new Map((await storage.arrivals.find(begun)).map(arrival => [arrival.session_id, arrival]))
+    return begun.map(session => found.get(session))
+  }, clock)
   const membershipsOf = inTurns(async (users: readonly Snowflake[]) => {
     metrics.gateway.membershipQueries.inc()
     const found = await storage.users.memberships([...new Set(users)])
@@ -272,12 +278,12 @@ function createEntries(options: GatewayOptions, made: FanOut & Replay, events: S
     sessions,
     storage,
     tokens: tokenCheck,
-    users: { membershipsOf, receivedBefore },
   }
   const identify = new IdentifyHandler({
     ...shared,
     self,
     records,
+    arrivalOf,
     queue: topology.identify,
     clock,
     metrics,
@@ -296,6 +302,7 @@ function createEntries(options: GatewayOptions, made: FanOut & Replay, events: S
   const restore = new Restore({
     ...shared,
     self,
+    users: { membershipsOf, receivedBefore },
     peerLogs,
     ownLog: {
       lastPosition: () => node.logs.lastPosition(self),

@@ -102,6 +102,10 @@ export const tokensOf = (
       const found = new Map((await storage.sessions.find(ids)).map(session => [session.session_id, session]))
       return ids.map(id => found.get(id))
     }, clock),
+    holderOf: inTurns(async ids => {
+      const found = new Map((await storage.sessions.holders(ids)).map(holder => [holder.session_id, holder]))
+      return ids.map(id => found.get(id))
+    }, clock),
     isOver: session => service.isOver(session),
     clock: () => clock.now(),
     keeping,

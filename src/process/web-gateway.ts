@@ -71,6 +71,7 @@ export function openGateway(app: TemplatedApp, options: WebWorkerOptions, parts:
     storage: connections.storage,
     tokens: {
       verify: token => tokens.verify(token),
+      admit: token => tokens.admit(token),
       known: session => tokens.known(session),
       isFailedTooOften: admission.isFailedTooOften,
     },

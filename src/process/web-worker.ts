@@ -71,6 +71,7 @@ export async function startWebWorker(options: WebWorkerOptions): Promise<WebWork
     await rest.stopDeferred()
     requests.stop()
     await service.stop()
+    parts.tokens.stop()
     await host.stop()
     await texts.stop()
     watching.stop()

@@ -64,6 +64,7 @@ import { searchSettings, searchStorage } from "./messages/search.ts"
 import { listUnread, searchIndexStorage, searchLagStorage } from "./messages/search-index.ts"
 import { serversStorage } from "./communities/servers.ts"
 import { serverStatusStorage } from "./service/server-status.ts"
+import { arrivalsStorage } from "./accounts/arrivals.ts"
 import { sessionsStorage } from "./accounts/sessions.ts"
 import { settingsStorage } from "./accounts/settings.ts"
 import { storedPicturesStorage } from "./communities/stored-pictures.ts"
@@ -211,6 +212,7 @@ export function openStorage(options: StorageOptions) {
     userNotes: asked("userNotes", userNotesStorage(sql)),
     bannedUsernames: asked("bannedUsernames", bannedUsernamesStorage(sql)),
     sessions: asked("sessions", sessionsStorage(sql)),
+    arrivals: asked("arrivals", arrivalsStorage(sql)),
     oneTimeTokens: asked("oneTimeTokens", oneTimeTokensStorage(sql)),
     passkeys: asked("passkeys", passkeysStorage(sql)),
     oauth: asked("oauth", oauthStorage(sql)),

@@ -392,8 +392,20 @@ class Side {
   }
 
   async do(op: Operation): Promise<unknown> {
-    const { relationships, placement, tells, users, presences, sessions, servers, bans, channels, invites, messages } =
-      this.storage
+    const {
+      relationships,
+      placement,
+      tells,
+      users,
+      presences,
+      sessions,
+      arrivals,
+      servers,
+      bans,
+      channels,
+      invites,
+      messages,
+    } = this.storage
     switch (op.type) {
       case "commit":
         return this.laneOf(op.lane).commit({
@@ -456,6 +468,7 @@ class Side {
           presences.audiences(op.ids.map(user), 1).then(inOneOrder),
           relationships.pairs(user(op.i), op.ids.filter(i => i > op.i).map(user)),
           sessions.find([session(op.i)]),
+          arrivals.find([session(op.i)]),
           servers.load(server(op.i)),
           servers.outlines(op.ids.map(server)).then(sorted),
           servers.members(server(op.i), op.ids.map(user)),

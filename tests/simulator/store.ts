@@ -14,7 +14,7 @@ import type { ShardRow } from "../../src/storage/core/placement.ts"
 import { newServerState } from "../../src/domain/communities/servers.ts"
 import type { ServerOutline } from "../../src/storage/communities/servers.ts"
 import type { Storage } from "../../src/storage/storage.ts"
-import { accountOf, type Membership } from "../../src/storage/accounts/users.ts"
+import { accountOf, type Membership, type UserRow } from "../../src/storage/accounts/users.ts"
 import type { HeldCall } from "../../src/storage/voice/voice.ts"
 import { groupWrites, type Write } from "../../src/storage/core/write.ts"
 import { applyGroup, pair, picked, Tables, tellKey } from "./tables.ts"
@@ -223,6 +223,20 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       .filter(({ server_id }) => servers.has(server_id))
       .map(({ server_id, roles }) => ({ server_id, roles: [...roles] }))
       .toSorted((a, b) => compareIds(a.server_id, b.server_id))
+  const barsOf = (user: UserRow) => {
+    const owner = user.owner_id === null ? undefined : users.get(user.owner_id)
+    const locked = owner && owner.locked_until > user.locked_until ? owner : user
+    return {
+      ...picked(locked, "locked_until", "lock_reason"),
+      ...picked(user, "must_rename", "rename_reason"),
+      is_deleted: user.deletion_status !== "active" || (owner !== undefined && owner.deletion_status !== "active"),
+    }
+  }
+  const receivedIn = (places: readonly Pick<Membership, "server_id">[]) =>
+    places.flatMap(({ server_id: home_id }) => {
+      const newest = outboxOf(shardOf(home_id)).at(-1)
+      return newest ? [{ home_id, is_direct: false, message_id: newest.last_id }] : []
+    })
   const heldAfter = (rows: readonly HeldCall[], after: HeldCall | undefined): HeldCall[] => {
     const order = (a: HeldCall, b: HeldCall) => compareIds(a.server_id, b.server_id) || compareIds(a.user_id, b.user_id)
     return rows
@@ -287,14 +301,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
         }),
       before(ids) {
         const asked = [...ids]
-        return ask("deliveries.before", () => {
-          const before = (user: Snowflake) =>
-            members.of("user", user).flatMap(({ server_id: home_id }) => {
-              const newest = outboxOf(shardOf(home_id)).at(-1)
-              return newest ? [{ home_id, is_direct: false, message_id: newest.last_id }] : []
-            })
-          return new Map(asked.map(user => [user, before(user)]))
-        })
+        return ask("deliveries.before", () => new Map(asked.map(user => [user, receivedIn(members.of("user", user))])))
       },
       viewing: unsupported("deliveries.viewing"),
       ofServers: unsupported("deliveries.ofServers"),
@@ -501,6 +508,26 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       },
     },
 
+    arrivals: {
+      find: ids =>
+        ask("arrivals.find", () =>
+          ids.flatMap(id => {
+            const session = sessions.get(id)
+            const user = session && users.get(session.user_id)
+            if (!user) return []
+            return {
+              session_id: id,
+              ...picked(session, "user_id", "token_hash"),
+              ...picked(user, "username", "bot"),
+              badges: [...user.badges],
+              ...barsOf(user),
+              memberships: membershipsOf(user.id),
+              received: receivedIn(membershipsOf(user.id)),
+            }
+          }),
+        ),
+    },
+
     sessions: {
       find: ids =>
         ask("sessions.find", () =>
@@ -508,12 +535,10 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
             const session = sessions.get(id)
             const user = session && users.get(session.user_id)
             if (!user) return []
-            const owner = user.owner_id === null ? undefined : users.get(user.owner_id)
-            const locked = owner && owner.locked_until > user.locked_until ? owner : user
             return {
               session_id: id,
               ...picked(session, "user_id", "token_hash", "expires_at", "last_activity"),
-              ...picked(user, "username", "bot", "owner_id", "must_rename", "rename_reason"),
+              ...picked(user, "username", "bot", "owner_id"),
               typing_indicators: tables.messagingSettings.get(user.id)?.typing_indicators_enabled ?? true,
               read_receipts: tables.messagingSettings.get(user.id)?.read_receipts_enabled ?? true,
               account: picked(
@@ -530,13 +555,12 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
               tier_expires_at: (user.tier_expires_at ?? 0) * 1000 > tables.now() ? user.tier_expires_at : null,
               badges: [...user.badges],
               permissions: [...user.permissions],
-              ...picked(locked, "locked_until", "lock_reason"),
-              is_deleted:
-                user.deletion_status !== "active" || (owner !== undefined && owner.deletion_status !== "active"),
+              ...barsOf(user),
               origin: clientFingerprint(session.ip_address, session.user_agent),
             }
           }),
         ),
+      holders: unsupported("sessions.holders"),
       expired: (now, limit) =>
         ask("sessions.expired", () =>
           [...sessions.values()]

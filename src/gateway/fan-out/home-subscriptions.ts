@@ -63,6 +63,16 @@ interface Held {
   from: number | undefined
 }
 
+const newHeld = (isUser: boolean, sessions: number, from: number | undefined): Held => ({
+  isUser,
+  sessions,
+  unusedSince: 0,
+  keptUntil: 0,
+  keptFor: undefined,
+  registering: undefined,
+  from,
+})
+
 /**
  * The homes whose events this worker's log takes, and the views of the servers among them. A home
  * is registered once and loaded once, however many sessions wait for it.
@@ -70,6 +80,11 @@ interface Held {
 export class HomeSubscriptions {
   readonly #options: HomeSubscriptionsOptions
   readonly #held = new Map<Snowflake, Held>()
+  /**
+   * Users who are held for one session and nothing else: the row from which the log holds them. Most
+   * are, for hours; they are not in `#held`.
+   */
+  readonly #settled = new Map<Snowflake, number>()
   readonly #views = new Map<Snowflake, Promise<ServerView | undefined>>()
   readonly #ready = new Map<Snowflake, ServerView>()
   /** Changes that came while a view was being loaded: the loaded view may lack them. */
@@ -81,8 +96,8 @@ export class HomeSubscriptions {
    * them.
    */
   readonly #asking = new Map<Snowflake, number>()
-  /** Users without sessions, and users whose release did not arrive. */
-  readonly #unused = new Set<Snowflake>()
+  /** Users who have lost a session, maybe their last, and users whose release did not arrive. */
+  readonly #released = new Set<Snowflake>()
   /** Releases under way: a session of the same user registers after them. */
   readonly #leaving = new Map<Snowflake, Promise<unknown>>()
   /** Servers that were asked for and do not exist any more. Ids are never used twice. */
@@ -120,28 +135,46 @@ export class HomeSubscriptions {
     return this.#hold(home, false)
   }
 
+  /** Does the same at once where the home is registered; false: nothing was done. */
+  holdAtOnce(home: Snowflake): boolean {
+    const held = this.#held.get(home)
+    if (held?.from === undefined) return false
+    held.sessions++
+    return true
+  }
+
   /** Does the same for the user whose session it is. */
   holdUser(user: Snowflake): Promise<number> {
     return this.#hold(user, true)
   }
 
   #hold(home: Snowflake, isUser: boolean): Promise<number> {
-    let held = this.#held.get(home)
+    let held = this.#heldOf(home)
     if (!held) {
-      held = {
-        isUser,
-        sessions: 0,
-        unusedSince: 0,
-        keptUntil: 0,
-        keptFor: undefined,
-        registering: undefined,
-        from: undefined,
-      }
+      held = newHeld(isUser, 0, undefined)
       this.#held.set(home, held)
     }
     held.sessions++
     if (held.from !== undefined) return Promise.resolve(held.from)
     return (held.registering ??= this.#settle(home, held))
+  }
+
+  /** All that is noted of a home, one that is about to change. */
+  #heldOf(home: Snowflake): Held | undefined {
+    const from = this.#settled.get(home)
+    if (from === undefined) return this.#held.get(home)
+    this.#settled.delete(home)
+    const held = newHeld(true, 1, from)
+    this.#held.set(home, held)
+    return held
+  }
+
+  /** Notes less of a user of whom there is nothing more to note. */
+  #condense(user: Snowflake, held: Held): void {
+    const { isUser, sessions, from } = held
+    if (!isUser || sessions !== 1 || from === undefined || isKept(held, this.#options.clock.monotonic())) return
+    this.#held.delete(user)
+    this.#settled.set(user, from)
   }
 
   /**
@@ -154,14 +187,19 @@ export class HomeSubscriptions {
       return held.from
     } finally {
       held.registering = undefined
+      if (this.#held.get(home) === held) this.#condense(home, held)
     }
   }
 
   /** What a new owner of these shards needs to be told. */
   of(shards: ReadonlySet<number>): [home: Snowflake, from: number][] {
-    return [...this.#held].flatMap(([home, { from }]): [Snowflake, number][] =>
-      from !== undefined && shards.has(shardOf(home)) ? [[home, from]] : [],
-    )
+    const found: [home: Snowflake, from: number][] = []
+    const add = (home: Snowflake, from: number | undefined) => {
+      if (from !== undefined && shards.has(shardOf(home))) found.push([home, from])
+    }
+    for (const [home, { from }] of this.#held) add(home, from)
+    for (const [user, from] of this.#settled) add(user, from)
+    return found
   }
 
   /**
@@ -169,7 +207,7 @@ export class HomeSubscriptions {
    * it misses is read from this worker's log
    */
   release(home: Snowflake, moved?: Snowflake): void {
-    const held = this.#held.get(home)
+    const held = this.#heldOf(home)
     if (!held) return
     const now = this.#options.clock.monotonic()
     held.keptUntil = Math.max(held.keptUntil, now + usersKept)
@@ -178,9 +216,8 @@ export class HomeSubscriptions {
       for (const [access, until] of held.keptFor) if (until <= now) held.keptFor.delete(access)
       held.keptFor.set(moved, now + this.#options.keep)
     }
-    if (--held.sessions > 0) return
-    held.unusedSince = now
-    if (held.isUser) this.#unused.add(home)
+    if (--held.sessions === 0) held.unusedSince = now
+    if (held.isUser) this.#released.add(home)
   }
 
   /**
@@ -235,11 +272,14 @@ export class HomeSubscriptions {
   sweepUsers(): void {
     const now = this.#options.clock.monotonic()
     const byShard = new Map<number, Snowflake[]>()
-    for (const user of this.#unused) {
+    for (const user of this.#released) {
       const held = this.#held.get(user)
-      if (held && held.sessions > 0) this.#unused.delete(user)
-      else if (!(held && isKept(held, now)) && !this.#asking.has(user) && !this.#leaving.has(user)) {
-        this.#unused.delete(user)
+      if (held && isKept(held, now)) continue
+      if (this.#settled.has(user) || (held && held.sessions > 0)) {
+        this.#released.delete(user)
+        if (held) this.#condense(user, held)
+      } else if (!this.#asking.has(user) && !this.#leaving.has(user)) {
+        this.#released.delete(user)
         this.#held.delete(user)
         append(byShard, shardOf(user), user)
       }
@@ -249,7 +289,7 @@ export class HomeSubscriptions {
         .releaseUsers(shard, users)
         .catch((error: unknown) => {
           this.#options.log.debug({ err: error, shard }, "users not released")
-          for (const user of users) if (!this.#held.has(user)) this.#unused.add(user)
+          for (const user of users) if (!this.#held.has(user) && !this.#settled.has(user)) this.#released.add(user)
         })
         .finally(() => {
           for (const user of users) this.#leaving.delete(user)

@@ -71,9 +71,24 @@ export class PresenceFeed {
     this.#schedule(timing.gatherForMs)
   }
 
+  /** Called now and then: what was remembered long enough is forgotten, whether or not more comes. */
+  sweep(): void {
+    if (this.#newest.size + this.#newestBefore.size > 0 && this.#isTurnDue) this.#turn()
+  }
+
   stop(): void {
     this.#stopped = true
     this.#timer?.stop()
+  }
+
+  get #isTurnDue(): boolean {
+    return this.#options.clock.monotonic() - this.#rememberedSince > remembered
+  }
+
+  #turn(): void {
+    this.#newestBefore = this.#newest
+    this.#newest = new Map()
+    this.#rememberedSince = this.#options.clock.monotonic()
   }
 
   /**
@@ -82,12 +97,7 @@ export class PresenceFeed {
   #isOld({ user, version }: PresenceChange): boolean {
     const newest = this.#newest.get(user) ?? this.#newestBefore.get(user)
     if (newest && isNewer(newest, version)) return true
-    const now = this.#options.clock.monotonic()
-    if (now - this.#rememberedSince > remembered || this.#newest.size >= maxRemembered) {
-      this.#newestBefore = this.#newest
-      this.#newest = new Map()
-      this.#rememberedSince = now
-    }
+    if (this.#isTurnDue || this.#newest.size >= maxRemembered) this.#turn()
     this.#newest.set(user, version)
     return false
   }

@@ -11,9 +11,9 @@ import { opened } from "../protocol/compression.ts"
 import { Frame, isCompressed, type Encoding, type Payload } from "../protocol/frames.ts"
 import { wholeMs, type Connection, type Session } from "../state/session.ts"
 import { has } from "../state/view-overrides.ts"
-import { isSubscribed, type ServerAudience, type VisibilityRules } from "../state/visibility-rules.ts"
+import { everybody, isSubscribed, type ServerAudience, type VisibilityRules } from "../state/visibility-rules.ts"
 import type { Guild, ServerView } from "../state/server-view.ts"
-import { append } from "../../std/multi-map.ts"
+import { PackedSet, type ReadonlyPackedSet } from "../../std/packed-set.ts"
 import { wireText } from "../../std/wire-text.ts"
 import { kindOf, MemberKinds, type Kind } from "./member-kinds.ts"
 
@@ -42,7 +42,7 @@ type Classes = Map<string, SubscriberClass>
 /** The sessions of one server's members, and how its events reach them. */
 interface Members {
   /** Sessions that hold the server, live or not. */
-  readonly sessions: Set<Session>
+  readonly sessions: PackedSet<Session>
   /** By the key of the audience, or of the group. */
   readonly classes: Map<string, Classes>
   /** Live sessions by what they see. */
@@ -69,7 +69,8 @@ export class Subscriptions {
   readonly #options: SubscriptionsOptions
   readonly byId = new Map<string, Session>()
   readonly #members = new WeakMap<ServerView, Members>()
-  readonly #byUser = new Map<Snowflake, Session[]>()
+  /** Most users have one: that one is by itself. */
+  readonly #byUser = new Map<Snowflake, Session | readonly Session[]>()
   /** The position at which every live session stands. */
   position = 0
   /**
@@ -99,22 +100,24 @@ export class Subscriptions {
 
   add(session: Session): void {
     this.byId.set(session.id, session)
-    append(this.#byUser, session.user, session)
+    const others = this.#byUser.get(session.user)
+    this.#byUser.set(session.user, others === undefined ? session : listOf(others).concat(session))
   }
 
   remove(session: Session): void {
     this.byId.delete(session.id)
-    const mine = this.#byUser.get(session.user)?.filter(other => other !== session)
-    if (mine && mine.length > 0) this.#byUser.set(session.user, mine)
+    const [one, ...more] = this.ofUser(session.user).filter(other => other !== session)
+    if (one) this.#byUser.set(session.user, more.length > 0 ? [one, ...more] : one)
     else this.#byUser.delete(session.user)
   }
 
   ofUser(user: Snowflake): readonly Session[] {
-    return this.#byUser.get(user) ?? []
+    const found = this.#byUser.get(user)
+    return found === undefined ? none : listOf(found)
   }
 
   /** The sessions that hold a server, live or not. */
-  sessionsOf(view: ServerView): ReadonlySet<Session> {
+  sessionsOf(view: ServerView): ReadonlyPackedSet<Session> {
     return this.#membersOf(view).sessions
   }
 
@@ -124,7 +127,7 @@ export class Subscriptions {
       this.#members.set(
         view,
         (members = {
-          sessions: new Set(),
+          sessions: new PackedSet(),
           classes: new Map(),
           kinds: new MemberKinds(view),
           individual: new Set(),
@@ -155,10 +158,20 @@ export class Subscriptions {
 
   /** A session begins or ceases to see a server. */
   addGuild(session: Session, view: ServerView, roles: readonly Snowflake[], rules: VisibilityRules): Guild {
-    this.#membersOf(view).sessions.add(session)
+    if (session.guilds.get(view.id)?.view !== view) this.#membersOf(view).sessions.add(session)
     const guild = session.state === "live" ? this.#subscribed(session, view, roles, rules) : view.seen(roles, rules)
     session.guilds.put(guild)
     return guild
+  }
+
+  /** A session that is new sees all of its servers, as of a position. */
+  addGuilds(
+    session: Session,
+    servers: readonly { readonly view: ServerView; readonly roles: readonly Snowflake[] }[],
+    position: number,
+  ): void {
+    for (const { view } of servers) this.#membersOf(view).sessions.add(session)
+    session.guilds.fill(servers.map(({ view, roles }) => view.seen(roles, view.at(position))))
   }
 
   /** The rules or roles that decide what a session sees of a server have changed. */
@@ -221,18 +234,30 @@ export class Subscriptions {
     if (first) this.#publishIn(first, { kind: "members", server: first.id }, frame(), except)
     const reached = new Set<Session>()
     const send = (session: Session, now: Frame) => {
-      if (session.state !== "live" || left.has(session.user) || reached.has(session)) return
+      if (session.state !== "live" || !passes(session, serverBits, now.name)) return
+      if (left.has(session.user) || reached.has(session)) return
       if (first && session.guilds.has(first.id)) return
       reached.add(session)
-      if (passes(session, serverBits, now.name)) this.send(session, now)
+      this.send(session, now)
     }
     for (const view of others) {
       yield
       const now = frame()
-      for (const session of this.sessionsOf(view)) send(session, now)
+      // Most clients do not ask for presences.
+      if (this.#isHeard(view, now.name)) for (const session of this.sessionsOf(view)) send(session, now)
     }
     yield
     for (const user of users) for (const session of this.ofUser(user)) send(session, frame())
+  }
+
+  /** Whether any live session of a server's members is told of an event that is for all of them. */
+  #isHeard(view: ServerView, name: string): boolean {
+    const bit = serverBits.get(name) ?? 0
+    const { classes, individual } = this.#membersOf(view)
+    if (bit === 0 || individual.size > 0) return true
+    for (const { count, intents } of classes.get(everybody)?.values() ?? [])
+      if (count > 0 && (intents & bit) !== 0) return true
+    return false
   }
 
   #publishIn(view: ServerView, audience: ServerAudience, frame: Frame, except: readonly string[]): void {
@@ -464,6 +489,10 @@ export class Subscriptions {
     return bytes
   }
 }
+
+const none: readonly never[] = []
+const listOf = (sessions: Session | readonly Session[]): readonly Session[] =>
+  Array.isArray(sessions) ? (sessions as readonly Session[]) : [sessions as Session]
 
 /** Bits of a session's intents that decide about a server's events. */
 const serverIntents = 0x0fff

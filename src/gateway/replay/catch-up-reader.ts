@@ -79,6 +79,17 @@ export class CatchUpReader {
     this.#later(session)
   }
 
+  /**
+   * Begins with a session whose socket has just been opened, in its cork. At the head of the log it
+   * goes live at once, as there is nothing to be sent.
+   */
+  open(session: Session): void {
+    session.progressAt = wholeMs(this.#options.clock)
+    this.#reading.add(session)
+    if (session.cursor === this.#options.subscriptions.position && !session.peerSlices) this.#reachHead(session)
+    if (session.state === "reading") this.#later(session)
+  }
+
   leave(session: Session): void {
     this.#reading.delete(session)
     this.#due.delete(session)

@@ -1,36 +1,28 @@
 import { isTransient } from "../../runtime/transient.ts"
-import { randomBytes } from "node:crypto"
+import { randomUUID } from "node:crypto"
 import type { z } from "zod"
-import { inTurns } from "../../std/batches.ts"
 import type { GatewaySessions } from "../../cluster/gateway-sessions.ts"
-import type { AccessSession } from "../../cluster/tokens.ts"
+import type { Holder } from "../../cluster/tokens.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { Identify, ready } from "../../contract/core/gateway.ts"
 import { avatarPath } from "../../contract/accounts/users.ts"
 import { shownBadges } from "../../domain/accounts/badges.ts"
 import type { Clock } from "../../std/clock.ts"
 import type { Metrics } from "../../observability/metrics.ts"
-import type { Storage } from "../../storage/storage.ts"
-import type { Membership } from "../../storage/accounts/users.ts"
+import type { Arrival } from "../../storage/accounts/arrivals.ts"
 import type { ReceivedBefore } from "../../storage/messages/deliveries.ts"
 import { Frame, FrameRefused } from "../protocol/frames.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
+import { setNewest } from "../../std/bounded-map.ts"
+import { ownText } from "../../std/own-text.ts"
 import { retryTransient } from "./retry-transient.ts"
 import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
 import type { Span } from "../state/log-spans.ts"
-import type { Guild } from "../state/server-view.ts"
+import type { ServerView } from "../state/server-view.ts"
 import { newSession, wholeMs, type Connection, type Session } from "../state/session.ts"
 import { HeldHomes } from "./held-homes.ts"
 import { ClientDisconnected, type Sessions } from "./sessions.ts"
 import type { TokenCheck } from "./token-check.ts"
-
-/** What a session that begins, or comes from another worker, needs of its user. */
-export interface UserLookup {
-  /** The servers where a user is a member. */
-  readonly membershipsOf: (user: Snowflake) => Promise<Membership[]>
-  /** What is there by now in the servers and DMs of a user. */
-  readonly receivedBefore: (user: Snowflake) => Promise<ReceivedBefore[]>
-}
 
 export interface IdentifyOptions {
   readonly self: string
@@ -38,9 +30,9 @@ export interface IdentifyOptions {
   readonly homes: HomeSubscriptions
   readonly sessions: Sessions
   readonly records: GatewaySessions
-  readonly storage: Pick<Storage, "sessions">
   readonly tokens: TokenCheck
-  readonly users: UserLookup
+  /** What an access session is now, and all that its user's session needs to know; undefined: it has ended. */
+  readonly arrivalOf: (session: Snowflake) => Promise<Arrival | undefined>
   /** How many requests are handled at once, and how many may wait. */
   readonly queue: { readonly maxConcurrent: number; readonly maxWaiting: number }
   readonly clock: Clock
@@ -57,6 +49,8 @@ type Ready = z.output<typeof ready.data>
 const identifyTimeoutMs = 5_000
 /** The second part of IDENTIFY has at least so many milliseconds, however long the first took. */
 const minTimeoutMs = 1_000
+/** Servers of which it is remembered what was there last. */
+const maxReceived = 10_000
 
 /**
  * How sessions begin: IDENTIFY makes one, which reads the log and goes live at its head. It keeps:
@@ -67,15 +61,11 @@ export class IdentifyHandler {
   #identifying = 0
   #spans: readonly Span[] = []
   readonly #queue: { readonly go: () => void; readonly refuse: (error: unknown) => void; readonly since: number }[] = []
-  /** Looks up access sessions: one query at a time, for all who come meanwhile. */
-  readonly #sessionOf: (session: Snowflake) => Promise<AccessSession | undefined>
+  /** By server: sessions that begin while nothing is said there share it. */
+  readonly #received = new Map<Snowflake, ReceivedBefore>()
 
   constructor(options: IdentifyOptions) {
     this.#options = options
-    this.#sessionOf = inTurns(async sessions => {
-      const found = new Map((await options.storage.sessions.find(sessions)).map(known => [known.session_id, known]))
-      return sessions.map(session => found.get(session))
-    }, options.clock)
   }
 
   async identify(connection: Connection, d: unknown): Promise<void> {
@@ -91,7 +81,7 @@ export class IdentifyHandler {
       )
 
     const startedAt = clock.monotonic()
-    const access = await retryTransient(clock, identifyTimeoutMs, () => tokens.accessOf(connection, asked.data))
+    const access = await retryTransient(clock, identifyTimeoutMs, () => tokens.newcomerOf(connection, asked.data))
     // An IDENTIFY in the queue waits for others. The rest of its time is for PostgreSQL and Redis.
     const remainingMs = Math.max(minTimeoutMs, identifyTimeoutMs - (clock.monotonic() - startedAt))
     if (!access) throw new FrameRefused("authentication_failed")
@@ -111,16 +101,13 @@ export class IdentifyHandler {
   /** IDENT1: register first, then take the position, then read the state. */
   async #begin(
     connection: Connection,
-    access: AccessSession,
+    access: Holder,
     { intents, compress }: IdentifyRequest,
     isLate: () => boolean,
   ): Promise<void> {
-    const { subscriptions, homes, sessions, users, clock, self, records } = this.#options
-    const guilds = new Map<Snowflake, Pick<Guild, "view" | "roles">>()
+    const { subscriptions, homes, sessions, arrivalOf, clock, self, records } = this.#options
     let position = 0
-    let memberships: Membership[]
-    let known: AccessSession | undefined
-    let before: ReceivedBefore[]
+    let known: Arrival | undefined
     const held = new HeldHomes(homes)
     let begun: Session
     let counted = ""
@@ -130,48 +117,50 @@ export class IdentifyHandler {
         position = subscriptions.position
         // After the position the log tells when the access session ends. An end before the position
         // was committed before this query.
-        ;[memberships, before, known] = await Promise.all([
-          users.membershipsOf(access.user_id),
-          users.receivedBefore(access.user_id),
-          this.#sessionOf(access.session_id),
-        ])
+        known = await arrivalOf(access.session_id)
         // A bot's session stays the same when its token does not (STAT2).
         if (known?.token_hash !== access.token_hash) throw new FrameRefused("authentication_failed")
         this.#options.tokens.requireLetIn(known)
-        const missing = memberships.filter(({ server_id }) => !held.has(server_id))
-        const loaded = missing.every(({ server_id }) => homes.view(server_id) !== undefined)
-        for (const { server_id } of missing) held.hold(server_id).catch(() => {})
-        if (loaded) break
-        await Promise.all(missing.map(({ server_id }) => homes.need(server_id)))
+        const loading: Promise<unknown>[] = []
+        for (const { server_id } of known.memberships) {
+          if (held.has(server_id)) continue
+          const view = homes.view(server_id)
+          if (!view) loading.push(held.load(ownText(server_id)))
+          else if (!held.holdAtOnce(view.id)) held.hold(view.id).catch(() => {})
+        }
+        if (loading.length === 0) break
+        await Promise.all(loading)
         // Events of these servers were not taken yet: membership is read again now that they are.
       }
-      for (const { server_id, roles } of memberships) {
+      const guilds: { readonly view: ServerView; readonly roles: readonly Snowflake[] }[] = []
+      for (const { server_id, roles } of known.memberships) {
         const view = homes.view(server_id)
-        if (view) guilds.set(server_id, { view, roles })
+        if (view) guilds.push({ view, roles })
       }
       const session = newSession(
         {
-          id: randomBytes(16).toString("hex"),
+          id: randomUUID().replaceAll("-", ""),
           user: access.user_id,
           accessSession: access.session_id,
           intents,
           encoding: sessions.encodingFor(connection, compress),
           cursor: position,
-          before,
+          before: this.#shared(known.received),
           spans: this.#spansFrom(position),
         },
         wholeMs(clock),
       )
       counted = session.id
-      await sessions.begin(session, [...guilds.keys()])
+      await sessions.begin(
+        session,
+        guilds.map(({ view }) => view.id),
+      )
       if (connection.closed || isLate()) throw new ClientDisconnected()
-      if ([...guilds.values()].some(({ view }) => view.isOver)) throw new FrameRefused("try_again_later")
-      for (const [server, { view, roles }] of guilds) {
-        held.keep(server)
-        subscriptions.addGuild(session, view, roles, view.at(position))
-      }
+      if (guilds.some(({ view }) => view.isOver)) throw new FrameRefused("try_again_later")
+      for (const { view } of guilds) held.keep(view.id)
       held.keep(access.user_id)
       held.release()
+      subscriptions.addGuilds(session, guilds, position)
       sessions.add(session)
       begun = session
     } catch (error) {
@@ -191,8 +180,19 @@ export class IdentifyHandler {
     return this.#spans
   }
 
+  #shared(received: readonly ReceivedBefore[]): readonly ReceivedBefore[] {
+    return received.map(one => {
+      const { home_id, is_direct, message_id } = one
+      const known = is_direct ? undefined : this.#received.get(home_id)
+      if (known?.message_id === message_id) return known
+      const own = { home_id: ownText(home_id), is_direct, message_id: ownText(message_id) }
+      if (!is_direct) setNewest(this.#received, own.home_id, own, maxReceived)
+      return own
+    })
+  }
+
   /** What READY tells a session that begins, as JSON: what it says of a server is the same for all. */
-  #ready(session: Session, user: AccessSession, { gatewayUrl }: Connection): string {
+  #ready(session: Session, user: Arrival, { gatewayUrl }: Connection): string {
     const before = {
       v: 10,
       user: {

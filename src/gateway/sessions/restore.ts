@@ -1,6 +1,6 @@
 import { placeIn, type LogPlaces } from "../../cluster/delivery-log.ts"
 import type { SessionRecord } from "../../cluster/session-record.ts"
-import type { AccessSession } from "../../cluster/tokens.ts"
+import type { Holder } from "../../cluster/tokens.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { unavailable } from "../../contract/core/errors.ts"
 import { resumed, type Resume } from "../../contract/core/gateway.ts"
@@ -9,6 +9,7 @@ import type { Clock } from "../../std/clock.ts"
 import { guildObject } from "../../domain/communities/servers.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { Membership } from "../../storage/accounts/users.ts"
+import type { ReceivedBefore } from "../../storage/messages/deliveries.ts"
 import type { HomeSubscriptions, Registered } from "../fan-out/home-subscriptions.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import { Frame, FrameRefused } from "../protocol/frames.ts"
@@ -26,13 +27,20 @@ import {
 } from "../state/log-spans.ts"
 import { knownAt, newSession, wholeMs, type Connection, type Session } from "../state/session.ts"
 import { HeldHomes } from "./held-homes.ts"
-import type { UserLookup } from "./identify.ts"
 import type { SessionClaims } from "./session-claims.ts"
 import { ClientDisconnected, type Sessions } from "./sessions.ts"
 import type { TokenCheck } from "./token-check.ts"
 import type { z } from "zod"
 
 export type ResumeRequest = z.output<typeof Resume>
+
+/** What a session that comes from another worker needs of its user. */
+interface UserLookup {
+  /** The servers where a user is a member. */
+  readonly membershipsOf: (user: Snowflake) => Promise<Membership[]>
+  /** What is there by now in the servers and DMs of a user. */
+  readonly receivedBefore: (user: Snowflake) => Promise<ReceivedBefore[]>
+}
 
 export interface RestoreOptions {
   readonly self: string
@@ -78,7 +86,7 @@ interface HeldState {
 interface Plan {
   readonly record: SessionRecord
   readonly request: ResumeRequest
-  readonly access: AccessSession
+  readonly access: Holder
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { WorkerStreams } from "../../cluster/worker-streams.ts"
-import type { AccessSession } from "../../cluster/tokens.ts"
+import type { Holder } from "../../cluster/tokens.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { Resume, resumed } from "../../contract/core/gateway.ts"
 import type { Log } from "../../observability/log.ts"
@@ -89,7 +89,7 @@ export class ResumeHandler {
     }
   }
 
-  async #resume(connection: Connection, request: ResumeRequest, access: AccessSession): Promise<void> {
+  async #resume(connection: Connection, request: ResumeRequest, access: Holder): Promise<void> {
     const { subscriptions, claims, metrics } = this.#options
     const { session_id: id, seq } = request
     const local = subscriptions.byId.get(id)
@@ -118,7 +118,7 @@ export class ResumeHandler {
     }
   }
 
-  async #restoreClaimed(connection: Connection, request: ResumeRequest, access: AccessSession): Promise<void> {
+  async #restoreClaimed(connection: Connection, request: ResumeRequest, access: Holder): Promise<void> {
     const { claims, restore, events, metrics } = this.#options
     if (connection.closed) throw new ClientDisconnected()
     const { record, origin } = await claims.claim(request.session_id, access, request.seq)
@@ -131,7 +131,7 @@ export class ResumeHandler {
     connection: Connection,
     session: Session,
     { seq, compress }: ResumeRequest,
-    access: AccessSession,
+    access: Holder,
   ): Promise<void> {
     const { sessions, events } = this.#options
     this.#requireOwn(session, seq)

@@ -1,7 +1,7 @@
 import { WorkerGone, type Bus } from "../../cluster/bus.ts"
 import type { GatewaySessions } from "../../cluster/gateway-sessions.ts"
 import type { SessionRecord } from "../../cluster/session-record.ts"
-import type { AccessSession } from "../../cluster/tokens.ts"
+import type { Holder } from "../../cluster/tokens.ts"
 import { Failure } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Clock } from "../../std/clock.ts"
@@ -21,7 +21,7 @@ export interface SessionClaimsOptions {
   readonly bus: Bus
   readonly isLiving: (worker: string) => boolean
   /** What is known of an access session now; undefined: it has ended. */
-  readonly known: (access: Snowflake) => Promise<AccessSession | undefined>
+  readonly known: (access: Snowflake) => Promise<object | undefined>
   readonly clock: Clock
 }
 
@@ -80,7 +80,7 @@ export class SessionClaims {
    * wrong position costs the session nothing, and does not take it away from the worker that holds
    * it.
    */
-  async claim(id: string, access: AccessSession, seq: number): Promise<Claim> {
+  async claim(id: string, access: Holder, seq: number): Promise<Claim> {
     const { self, isLiving } = this.#options
     const record = await this.#claimRecord(id, access, seq)
     // What is here of a session that another worker has claimed is of before.
@@ -108,7 +108,7 @@ export class SessionClaims {
     await (error instanceof LogTruncated ? records.forget(record.id, self) : records.save({ ...record, worker: self }))
   }
 
-  async #claimRecord(id: string, access: AccessSession, seq: number): Promise<SessionRecord> {
+  async #claimRecord(id: string, access: Holder, seq: number): Promise<SessionRecord> {
     const { records, self, known } = this.#options
     for (let attempt = 0; attempt < claimAttempts; attempt++) {
       const record = await this.#load(id)

@@ -80,7 +80,7 @@ export class Sessions {
     connection.ws.cork(() => {
       subscriptions.open(session, first)
       for (const frame of others) subscriptions.send(session, frame)
-      reader.begin(session)
+      reader.open(session)
       events.opened(connection)
     })
   }

@@ -1,5 +1,5 @@
-import { clientFingerprint, isSameClient, type AccessSession } from "../../cluster/tokens.ts"
-import { barTo } from "../../domain/accounts/accounts.ts"
+import { clientFingerprint, isSameClient, type Holder } from "../../cluster/tokens.ts"
+import { barTo, type AccountBars } from "../../domain/accounts/accounts.ts"
 import { limitedAddress, parseAddress } from "../../domain/core/client-address.ts"
 import { secondsAt } from "../../std/clock.ts"
 import type { Clock } from "../../std/clock.ts"
@@ -7,7 +7,9 @@ import { FrameRefused } from "../protocol/frames.ts"
 import type { Connection } from "../state/session.ts"
 
 export interface TokenCheckOptions {
-  readonly verify: (token: string) => Promise<AccessSession | string>
+  readonly verify: (token: string) => Promise<Holder | string>
+  /** The same where the token is shown once and not soon again. */
+  readonly admit: (token: string) => Promise<Holder | string>
   /** Whether a token is valid only where it signed in. */
   readonly binding: boolean
   /**
@@ -39,9 +41,22 @@ export class TokenCheck {
    * @returns undefined for an invalid token. With too many of those from one address the frame is
    * refused, as for an account that may not connect
    */
-  async accessOf({ address, userAgent }: Connection, { token, properties }: Shown): Promise<AccessSession | undefined> {
-    const { verify, binding, isFailedTooOften } = this.#options
-    const access = await verify(bareToken(token))
+  accessOf(connection: Connection, shown: Shown): Promise<Holder | undefined> {
+    return this.#judged(connection, shown, this.#options.verify)
+  }
+
+  /** The same for a session that begins. */
+  newcomerOf(connection: Connection, shown: Shown): Promise<Holder | undefined> {
+    return this.#judged(connection, shown, this.#options.admit)
+  }
+
+  async #judged(
+    { address, userAgent }: Connection,
+    { token, properties }: Shown,
+    judge: TokenCheckOptions["verify"],
+  ): Promise<Holder | undefined> {
+    const { binding, isFailedTooOften } = this.#options
+    const access = await judge(bareToken(token))
     const said = properties?.["browser"] ?? properties?.["$browser"]
     if (
       typeof access !== "string" &&
@@ -59,7 +74,7 @@ export class TokenCheck {
    * Refuses the frame if an operator has locked the account, or if the account is to be deleted.
    * For a bot the same holds for its owner's account.
    */
-  requireLetIn(access: AccessSession): void {
+  requireLetIn(access: AccountBars): void {
     const bar = barTo(access, secondsAt(this.#options.clock.now()))
     // Users can choose another name while they are connected.
     if (bar && bar.code !== "username_change_required") throw new FrameRefused("authentication_failed")

@@ -2,6 +2,7 @@ import type { z } from "zod"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { ready } from "../../contract/core/gateway.ts"
 import type { RulesChange } from "../../domain/core/control.ts"
+import { ownText } from "../../std/own-text.ts"
 import type { ServerOutline } from "../../storage/communities/servers.ts"
 import { memberKinds, VisibilityRules } from "./visibility-rules.ts"
 
@@ -69,10 +70,10 @@ export class ServerView {
   seen(roles: readonly Snowflake[], rules: VisibilityRules): Guild {
     let guilds = this.#seen.get(rules)
     if (!guilds) this.#seen.set(rules, (guilds = new Map()))
-    const kind = roles.join()
+    const kind = roles.length === 0 ? "" : roles.join()
     let guild = guilds.get(kind)
     if (!guild) {
-      guild = { view: this, roles, rules }
+      guild = { view: this, roles: roles.map(ownText), rules }
       if (guilds.size < memberKinds) guilds.set(kind, guild)
     }
     return guild

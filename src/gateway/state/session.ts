@@ -9,7 +9,17 @@ import type { VisibilityRules } from "./visibility-rules.ts"
 import type { Guild } from "./server-view.ts"
 import type { ReceivedBefore } from "../../storage/messages/deliveries.ts"
 
-/** One socket, from upgrade to close. It is the socket's user data. */
+/**
+ * What uWebSockets.js keeps with a socket. It makes each field a property of the socket's own object;
+ * with more than a dozen that is a hash table, which takes 800 bytes and is slow to read.
+ */
+export interface SocketData {
+  readonly connection: Connection
+}
+
+export type Socket = WebSocket<SocketData>
+
+/** One socket, from upgrade to close. */
 export interface Connection {
   /** The encoding that the URL asks for; the client's frames use it. */
   readonly plainEncoding: PlainEncoding
@@ -27,7 +37,7 @@ export interface Connection {
   isStranger: boolean
   /** Empty if nothing needs it. */
   readonly userAgent: string
-  ws: WebSocket<Connection>
+  ws: Socket
   session: Session | undefined
   /** IDENTIFY or RESUME is under way. */
   busy: boolean
@@ -67,6 +77,11 @@ export class Guilds {
 
   has(server: Snowflake): boolean {
     return this.get(server) !== undefined
+  }
+
+  /** Each of them is of another server, and there is none yet. */
+  fill(list: readonly Guild[]): void {
+    this.#list = list
   }
 
   /** Replaces the entry of the same server. */

@@ -25,6 +25,10 @@ export const personalData: PersonalData = {
 
 export type Session = SessionState
 
+/** What decides whether a connection is let in, and whose it is. */
+export type HolderRow = AccountBars &
+  Pick<KnownSession, "session_id" | "user_id" | "bot" | "token_hash" | "expires_at" | "origin">
+
 export interface SessionRow extends SessionState {
   user_id: Snowflake
   ip_address: string
@@ -95,6 +99,17 @@ export const touchSession = defineWrite<{ id: Snowflake; expires_at: number; las
   },
 )
 
+/** Of a user `u`, and `o`, who owns it if it is a bot: a bot is kept out by what keeps its owner out, too. */
+export const bars = (sql: Sql) => sql`
+  GREATEST(u.locked_until, o.locked_until) AS locked_until,
+  CASE WHEN o.locked_until > u.locked_until THEN o.lock_reason ELSE u.lock_reason END AS lock_reason,
+  u.deletion_status <> 'active' OR coalesce(o.deletion_status <> 'active', false) AS is_deleted,
+  u.must_rename, u.rename_reason`
+
+/** Of a session `s`: the client that signed in. */
+const origin = (sql: Sql) =>
+  sql`left(encode(sha256(convert_to(s.ip_address || E'\\n' || s.user_agent, 'UTF8')), 'base64'), 22) AS origin`
+
 export const sessionsStorage = (sql: Sql) => ({
   /** A bot is kept out by what keeps its owner out, too. */
   async find(ids: readonly Snowflake[]): Promise<KnownSession[]> {
@@ -103,15 +118,20 @@ export const sessionsStorage = (sql: Sql) => ({
         coalesce(c.read_receipts_enabled, true) AS read_receipts, s.token_hash, s.expires_at, s.last_activity,
         CASE WHEN u.tier_expires_at <= extract(epoch FROM now()) THEN 'standard' ELSE u.tier END AS tier,
         CASE WHEN u.tier_expires_at > extract(epoch FROM now()) THEN u.tier_expires_at END AS tier_expires_at,
-        GREATEST(u.locked_until, o.locked_until) AS locked_until,
-        CASE WHEN o.locked_until > u.locked_until THEN o.lock_reason ELSE u.lock_reason END AS lock_reason,
-        u.deletion_status <> 'active' OR coalesce(o.deletion_status <> 'active', false) AS is_deleted,
-        u.must_rename, u.rename_reason,
+        ${bars(sql)},
         json_build_object('email', u.email, 'created_at', u.created_at, 'email_verified', u.email_verified, 'age_verified', u.age_verified,
           'totp_enabled', u.totp_enabled, 'deletion_status', u.deletion_status, 'deletion_at', u.deletion_at) AS account,
-        left(encode(sha256(convert_to(s.ip_address || E'\\n' || s.user_agent, 'UTF8')), 'base64'), 22) AS origin
+        ${origin(sql)}
       FROM sessions s JOIN users u ON u.id = s.user_id LEFT JOIN users o ON o.id = u.owner_id
         LEFT JOIN messaging_settings c ON c.user_id = u.id
+      WHERE s.id = ANY(${[...new Set(ids)]}::bigint[])`
+  },
+
+  /** The same, as far as a connection needs it that shows its token. */
+  async holders(ids: readonly Snowflake[]): Promise<HolderRow[]> {
+    return sql<HolderRow[]>`
+      SELECT s.id AS session_id, s.user_id, u.bot, s.token_hash, s.expires_at, ${bars(sql)}, ${origin(sql)}
+      FROM sessions s JOIN users u ON u.id = s.user_id LEFT JOIN users o ON o.id = u.owner_id
       WHERE s.id = ANY(${[...new Set(ids)]}::bigint[])`
   },
 

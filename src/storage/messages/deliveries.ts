@@ -61,6 +61,14 @@ const rankAfter = (sql: Sql, ms: string) => sql.unsafe(`((${ms} - ${epochMs}) * 
 /** DM channels of one user that are looked at when a session begins. */
 const maxDirectsLookedAt = 1_000
 
+/** The DM channels of a user that are looked at when a session begins, as a table of `id`. */
+export const directs = (sql: Sql, user: string) => {
+  const own = sql.unsafe(user)
+  return sql`(
+    (SELECT id FROM direct_channels WHERE user_id = ${own} AND other_id IS NOT NULL LIMIT ${maxDirectsLookedAt})
+    UNION ALL (SELECT id FROM direct_channels WHERE other_id = ${own} LIMIT ${maxDirectsLookedAt}))`
+}
+
 export const deliveriesStorage = (sql: Sql) => ({
   /**
    * Moves cursors forward; never back, so it does not matter which worker writes first, and no home
@@ -101,8 +109,7 @@ export const deliveriesStorage = (sql: Sql) => ({
       FROM unnest(${[...users]}::bigint[]) AS u (id)
       CROSS JOIN LATERAL (
         SELECT m.server_id AS home_id, false AS is_direct FROM members m WHERE m.user_id = u.id
-        UNION ALL (SELECT id, true FROM direct_channels WHERE user_id = u.id AND other_id IS NOT NULL LIMIT ${maxDirectsLookedAt})
-        UNION ALL (SELECT id, true FROM direct_channels WHERE other_id = u.id LIMIT ${maxDirectsLookedAt})) AS h
+        UNION ALL SELECT id, true FROM ${directs(sql, "u.id")} AS d) AS h
       CROSS JOIN LATERAL (
         SELECT last_id FROM outbox WHERE shard = ((h.home_id >> 12) & 1023)::smallint ORDER BY number DESC LIMIT 1) AS o`
     const found = new Map<Snowflake, ReceivedBefore[]>()
