@@ -73,7 +73,7 @@ export async function benchIdle(harness: Harness, extent: Extent, say: (what: st
       }
     },
     async starling() {
-      // What the run before has left would make room for this one.
+      // This one would grow into what the run before has left.
       await harness.emptyRedis()
       const starling = await harness.startStarling(collecting)
       try {

@@ -136,7 +136,7 @@ export class HomeSubscriptions {
   }
 
   /** Does the same at once where the home is registered; false: nothing was done. */
-  holdAtOnce(home: Snowflake): boolean {
+  tryHold(home: Snowflake): boolean {
     const held = this.#held.get(home)
     if (held?.from === undefined) return false
     held.sessions++

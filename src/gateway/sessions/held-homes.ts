@@ -28,8 +28,8 @@ export class HeldHomes {
   }
 
   /** Does the same at once where the worker's log holds the server; false: nothing was done. */
-  holdAtOnce(server: Snowflake): boolean {
-    if (!this.#homes.holdAtOnce(server)) return false
+  tryHold(server: Snowflake): boolean {
+    if (!this.#homes.tryHold(server)) return false
     this.#held.push(server)
     return true
   }

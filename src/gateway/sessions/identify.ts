@@ -9,7 +9,7 @@ import { avatarPath } from "../../contract/accounts/users.ts"
 import { shownBadges } from "../../domain/accounts/badges.ts"
 import type { Clock } from "../../std/clock.ts"
 import type { Metrics } from "../../observability/metrics.ts"
-import type { Arrival } from "../../storage/accounts/arrivals.ts"
+import type { Arrival } from "../../storage/messages/arrivals.ts"
 import type { ReceivedBefore } from "../../storage/messages/deliveries.ts"
 import { Frame, FrameRefused } from "../protocol/frames.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
@@ -126,7 +126,7 @@ export class IdentifyHandler {
           if (held.has(server_id)) continue
           const view = homes.view(server_id)
           if (!view) loading.push(held.load(ownText(server_id)))
-          else if (!held.holdAtOnce(view.id)) held.hold(view.id).catch(() => {})
+          else if (!held.tryHold(view.id)) held.hold(view.id).catch(() => {})
         }
         if (loading.length === 0) break
         await Promise.all(loading)

@@ -2,9 +2,9 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import type { AccountBars } from "../../domain/accounts/accounts.ts"
 import { shardOf } from "../../domain/core/snowflake.ts"
 import type { Sql } from "../core/database.ts"
-import { directs, type ReceivedBefore } from "../messages/deliveries.ts"
-import { bars } from "./sessions.ts"
-import type { Membership } from "./users.ts"
+import { bars } from "../accounts/sessions.ts"
+import type { Membership } from "../accounts/users.ts"
+import { directs, type ReceivedBefore } from "./deliveries.ts"
 
 /** An access session with which a gateway session begins, and what that needs to know of its user, as of one moment. */
 export interface Arrival extends AccountBars {
@@ -52,7 +52,10 @@ export const arrivalsStorage = (sql: Sql) => ({
       SELECT a.*, p.homes, CASE WHEN row_number() OVER () = 1 THEN (SELECT text FROM lasts) END AS lasts
       FROM arriving a LEFT JOIN places p ON p.user_id = a.user_id`
     const lasts = readLasts(rows.find(row => row.lasts !== null)?.lasts)
-    return rows.map(({ homes, lasts: _, ...row }) => ({ ...row, ...readHomes(homes, lasts) }))
+    return rows.map(found => {
+      const { homes, lasts: _, ...row } = found
+      return { ...row, ...readHomes(homes, lasts) }
+    })
   },
 })
 
