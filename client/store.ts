@@ -43,6 +43,8 @@ export interface StoreOptions {
   readonly unreadEveryMs?: number
   /** Presences are read again so long after RESUMED at most, at random: many clients resume at once. Default: 10 s. */
   readonly presencesWithinMs?: number
+  /** After a read that failed for good, before the next try; twice as long each time, up to a minute. Default: 2 s. */
+  readonly readAgainMs?: number
   /** Somebody is shown as typing so long after they were last said to be. Default: 7 s. */
   readonly typingMs?: number
   /** As many messages of a channel are kept at least; older ones are read again. Default: 500. */
@@ -65,9 +67,6 @@ export const storeIntents =
   intents.DIRECT_MESSAGES +
   intents.DIRECT_MESSAGE_REACTIONS +
   intents.DIRECT_MESSAGE_TYPING
-
-/** Between two tries at what could not be read. */
-const readAgain = { firstMs: 2_000, maxMs: 60_000, jitter: 0.5 }
 
 /**
  * What a user can see, kept current by events: servers, channels, members, messages, DMs,
@@ -346,8 +345,10 @@ export class Store {
       }
     }
     this.#reading = undefined
-    if (this.#unreadable.length > 0)
-      this.#againTimer ??= later(() => this.#readFailed(), waitMs(readAgain, this.#failures++))
+    if (this.#unreadable.length === 0) return
+    const { readAgainMs: firstMs = 2_000 } = this.#options
+    const backoff = { firstMs, maxMs: Math.max(firstMs, 60_000), jitter: 0.5 }
+    this.#againTimer ??= later(() => this.#readFailed(), waitMs(backoff, this.#failures++))
   }
 
   #readFailed(): void {

@@ -103,6 +103,8 @@ test("CLIENT7, CLIENT8: it reads what is opened, older messages by the page, and
 test("a channel that is opened while its server is being read is read, once", async ({ shared }) => {
   const { ada, server, channel } = await shared.seed(sharedServer)
   const late = await ada.on(shared.west).createChannel({ server_id: server.id, name: "late" })
+  const other = await ada.on(shared.west).createServer({ name: "Other" })
+  const [lobby] = await ada.on(shared.west).listChannels({ server_id: other.id })
   const [first, second] = [channel, late].map(({ id }) => `/channels/${id}/messages`)
   // By now it is decided which channels are read with the server.
   const onAsk = (path: string, store: Store) => {
@@ -110,7 +112,11 @@ test("a channel that is opened while its server is being read is read, once", as
   }
   const { store, asked } = await storeOf(shared, ada, one => one.openChannel(channel.id, server.id), {}, { onAsk })
   expect([channel, late].map(({ id }) => store.messages(id))).toEqual([[], []])
-  expect(asked.filter(path => path.endsWith("/messages"))).toEqual([first, second])
+  const read = () => asked.filter(path => path.endsWith("/messages"))
+  expect(read()).toEqual([first, second])
+  store.openChannel(lobby!.id, other.id)
+  await until("the other has been read", () => !store.isReading)
+  expect(read()).toEqual([first, second, `/channels/${lobby!.id}/messages`])
 })
 
 test("what is unread follows messages and acknowledgements; a DM is opened by its id", async ({ shared }) => {
@@ -207,7 +213,13 @@ test("what could not be read is read again, by itself and when the connection is
   const network = { isDown: true }
   const errors: unknown[] = []
   const options = { onError: (error: unknown) => errors.push(error), typingMs: 100 }
-  const { store, gateway } = await storeOf(shared, ada, one => one.openServer(server.id), options, network)
+  const { store } = await storeOf(
+    shared,
+    ada,
+    one => one.openServer(server.id),
+    { ...options, readAgainMs: 50 },
+    network,
+  )
   await until("it could not read anything", () => errors.length >= 5)
   expect(errors[0]).toBeInstanceOf(TypeError)
   expect(store.state.servers.get(server.id)).toBeUndefined()
@@ -217,14 +229,16 @@ test("what could not be read is read again, by itself and when the connection is
   expect(store.state.servers.get(server.id)?.members.size).toBe(2)
   expect(store.state.unread).toBeDefined()
 
-  network.isDown = true
+  const open = (one: Store) => one.openServer(second)
   errors.length = 0
-  store.openServer(second)
-  await until("it could not be read", () => errors.length === 1)
-  network.isDown = false
+  const patient = { ...options, readAgainMs: 600_000 }
+  const weak = { isDown: true }
+  const { store: waiting, gateway } = await storeOf(shared, ada, open, patient, weak)
+  await until("it could not be read, nor the rest", () => errors.length >= 5)
+  weak.isDown = false
   gateway.drop()
-  await until("it is read after all", () => store.state.servers.get(second) !== undefined)
-  expect(errors).toHaveLength(1)
+  await until("it is read after all", () => !waiting.isReading)
+  expect(waiting.state.servers.get(second)?.members.size).toBe(1)
 
   const typist = await lin.listen(shared.west)
   const typing = () => store.state.typing.has(`${channel.id} ${lin.id}`)

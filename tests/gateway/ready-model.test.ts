@@ -142,6 +142,7 @@ test("P5: a client that misses one kind of event knows less than one that reads 
     await rest.createRole({ server_id, name: "Doomed" }),
   ]
   await rest.giveRole({ server_id, member_id: lin.id, role_id: guard.id })
+  await rest.giveRole({ server_id, member_id: lin.id, role_id: doomed.id })
   const hidden = await rest.createChannel({ server_id, name: "hidden" })
   const talk = await rest.createChannel({ server_id, name: "talk", type: "voice" })
   const channel_id = channel.id
@@ -162,6 +163,7 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   const known = await dmBetween(lin, mo, west)
   const unsaid = await mo.on(east).createMessage({ channel_id: known, content: "forget it" })
   const { id: unread } = await notify(east, lin, "before READY")
+  await notify(east, lin, "stays unread")
   await shared.bootJobWorker()
   const client = lin.gateway(east, { intents: allIntents })
   const whole = new ModelClient(readsOf(shared, lin, random))
@@ -175,6 +177,21 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   for (const model of models) await model.caughtUp()
 
   await lin.on(west).joinByInvite({ invite_code: invitation.code })
+  // Of a server that came after READY it keeps what GUILD_CREATE said, too.
+  const inComing = { server_id: coming.id }
+  const [passing] = [
+    await rest.createChannel({ ...inComing, name: "passing" }),
+    await rest.createChannel({ ...inComing, name: "kept" }),
+  ]
+  const [guest, gone] = [
+    await rest.createRole({ ...inComing, name: "Guest" }),
+    await rest.createRole({ ...inComing, name: "Gone" }),
+  ]
+  await rest.editChannel({ channel_id: hall!.id, name: "great-hall" })
+  await rest.deleteChannel({ channel_id: passing.id })
+  await rest.editRole({ ...inComing, role_id: guest.id, name: "Guests" })
+  await rest.deleteRole({ ...inComing, role_id: gone.id })
+  await rest.editServer({ ...inComing, name: "Has come" })
   const direct = await dmBetween(eve, lin, east)
   await lin.on(west).createMessage({ channel_id: direct, content: "hello Eve" })
   await mo.on(east).deleteMessage({ channel_id: known, message_id: unsaid.id })
@@ -182,8 +199,9 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   await rest.editServer({ server_id, description: "Ours" })
   const { id: message_id } = await rest.createMessage({ channel_id, content: "third" })
   for (const emoji of ["👍", "🔥"]) await rest.addReaction({ channel_id, message_id, emoji })
+  await lin.on(west).addReaction({ channel_id, message_id, emoji: "👍" })
+  for (const id of [edited.id, message_id]) await rest.editMessage({ channel_id, message_id: id, content: "again" })
   await rest.removeReaction({ channel_id, message_id, emoji: "🔥" })
-  await rest.editMessage({ channel_id, message_id: edited.id, content: "first, again" })
   await lin.on(west).ackMessages({ channel_id, message_id })
   await rest.deleteMessage({ channel_id, message_id: deleted.id })
   const own = await ada.listen(west)
@@ -200,7 +218,7 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   await rest.deleteInvite({ invite_code: (await rest.createInvite({ channel_id })).code })
   await rest.createWebhook({ channel_id, name: "Crier" })
   await rest.createEmoji({ server_id, name: "gull", image: fileOf(apng()) })
-  await rest.createSticker({ server_id, name: "Gull", image: fileOf(apng()) })
+  for (const name of ["Gull", "Tern"]) await rest.createSticker({ server_id, name, image: fileOf(apng()) })
   await rest.createRole({ server_id, name: "New" })
   await rest.editRole({ server_id, role_id: renamed.id, name: "Sailors" })
   await rest.deleteRole({ server_id, role_id: doomed.id })
@@ -219,6 +237,8 @@ test("P5: a client that misses one kind of event knows less than one that reads 
     allow: [],
     deny: ["channels.view"],
   })
+  await rest.editMember({ server_id, member_id: mo.id, timeout_seconds: 3_600 })
+  await lin.on(east).editMe({ username: shared.newName("lin") })
   await rest.requestFriend({ user_id: lin.id })
   await mo.on(east).deleteRelationship({ user_id: lin.id })
   await rest.unbanUser({ server_id, user_id: outlaw.id })
@@ -227,7 +247,7 @@ test("P5: a client that misses one kind of event knows less than one that reads 
   await lin.on(east).readNotification({ notification_id: unread })
   await notify(west, lin, "after READY")
   await rest.editMe({ username: shared.newName("ada") })
-  await client.next("USER_UPDATE")
+  await client.next("USER_UPDATE", { where: ({ id }) => id === ada.id })
   const late = await shared.person("late")
   await late.on(west).joinByInvite({ invite_code: code })
   client.drop()

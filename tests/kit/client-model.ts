@@ -71,8 +71,10 @@ export function compared(told: ClientState, read: ClientState): { told: unknown;
     relationships: sorted(state.relationships, known => known),
     notifications: sorted(state.notifications, known => known),
     unread: sorted(state.unread, known => known),
-    names: sorted(told.names, (name, id) =>
-      state === told ? name : other.servers.get(id) && state.servers.get(id)?.facts.name,
+    names: Object.fromEntries(
+      [...read.servers, ...told.names].map(
+        ([id]) => [id, state === told ? told.names.get(id) : read.servers.get(id)?.facts.name] as const,
+      ),
     ),
     // The other user of a DM may be called otherwise by now: that is told to friends and in servers.
     directs: sorted(state.directs, ({ recipient_id, history }, id) => {
