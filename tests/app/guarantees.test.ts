@@ -99,6 +99,8 @@ test("a server that restarts, and an absence longer than a session lives: each i
   )
   const message = (text: string) => page.locator(".message[id]", { hasText: text })
   await page.locator(".dot.live").waitFor()
+  // It has opened at the first unread message, which is the oldest.
+  await page.getByRole("button", { name: /Go to the newest/ }).click()
   await message("line 119").waitFor()
 
   await first!.stop()

@@ -509,6 +509,16 @@ test("a long history: what is muted is quiet at once, it opens at the first unre
   await page.evaluate(`location.hash = "#/servers/${server.id}/${channel.id}"`)
   await message(page, "new 4").waitFor()
 
+  // What is offered for the last message is not cut off.
+  await message(page, "new 4").hover()
+  await message(page, "new 4").getByRole("button", { name: "React", exact: true }).click()
+  const [board, around] = [
+    await page.getByRole("dialog", { name: "Choose an emoji" }).boundingBox(),
+    await page.locator(".scroller").boundingBox(),
+  ]
+  expect(board!.y + board!.height).toBeLessThanOrEqual(around!.y + around!.height)
+  await page.keyboard.press("Escape")
+
   let rounds = 0
   while ((await page.getByText("This is where it begins.").count()) === 0) {
     expect(++rounds).toBeLessThan(60)
@@ -599,6 +609,15 @@ test("a long history: what is muted is quiet at once, it opens at the first unre
   expect([await toNewest.count(), sockets.length]).toEqual([1, 2])
   await lin.on(shared.west).blockUser({ user_id: ada.id })
   await page.getByText(`You have blocked ${ada.username}.`).waitFor()
+
+  // Where the connection does not come back, the page says so, and can still be read.
+  await page.evaluate(`location.hash = "#/servers/${server.id}/${channel.id}"`)
+  await field.waitFor()
+  await sockets.at(-1)!.close({ code: 4003, reason: "IP Blocked" })
+  await page.getByText("Your address is blocked on this server.").waitFor()
+  expect(await page.locator(".dot.closed").innerText()).toBe("Read only: not connected")
+  await message(page, "new 4").waitFor()
+  expect(await field.count()).toBe(0)
 })
 
 test("a session that is ended elsewhere leads to the sign-in, which says why", async ({ shared, skip }) => {
