@@ -1,4 +1,4 @@
-import { createHistogram } from "node:perf_hooks"
+import { createHistogram, performance } from "node:perf_hooks"
 
 /** What a process sees of itself. */
 export interface LoopView {

@@ -6,7 +6,7 @@ import { webhooksStorage } from "../../src/storage/messages/webhooks.ts"
 import { refusal } from "../kit/conformance.ts"
 import { send } from "../kit/exchange.ts"
 import { clientAt, type Person } from "../kit/person.ts"
-import { fileOf, photo, png } from "../kit/pictures.ts"
+import { fileOf, photo, png, pngOf } from "../kit/pictures.ts"
 import { closedWith, identified, open } from "../kit/raw.ts"
 import { plantedId, plantServer, sharedServer } from "../kit/seeds.ts"
 import { expect, testWith, type SharedCluster } from "../kit/test.ts"
@@ -73,6 +73,7 @@ test("BOT1: a bot is its owner's alone; its token is shown once, and a new one e
   for (const [bytes, code] of [
     [Buffer.from("no picture"), "invalid_file"],
     [await png(16385, 1), "picture_too_large"],
+    [await pngOf(5_242_881), "file_too_large"],
   ] as const)
     expect(await refusal(own.putBotAvatar({ bot_id, file: fileOf(bytes) }))).toBe(code)
   await own.putBotAvatar({ bot_id, file: fileOf(await photo(40, 40)) })

@@ -285,7 +285,7 @@ test("a newcomer's first minutes: an account, a server, an invite; somebody foll
     await dialog.getByRole("button", { name: does, exact: true }).click()
   }
   await ada.locator(".members button", { hasText: linName }).click()
-  await ada.getByText("Nesting").waitFor()
+  await ada.getByText("Nesting", { exact: true }).waitFor()
   await ada.getByLabel("Time out").selectOption("1 hour")
   await agree("Time out", "Too early")
   await ada.getByRole("button", { name: "End the time-out" }).click()

@@ -576,7 +576,9 @@ test("FILE1: a message with a file that expires keeps it, or is refused: no mess
   const ended = await over()
   const blob = await blobOf(shared, ended)
   await shared.sql.begin(async sql => {
-    const { keys } = await uploadsStorage(sql as unknown as typeof shared.sql).end(1, 10, [ended])
+    // What the storage commits is committed with this transaction.
+    const within = Object.assign(sql, { begin: (_: string, act: (own: typeof sql) => Promise<unknown>) => act(sql) })
+    const { keys } = await uploadsStorage(within as unknown as typeof shared.sql).end(1, 10, [ended])
     expect(keys).toEqual([`uploads/${blob}`])
     sent = post(ended)
     await until("the message waits for the end", async () => (await waiting(shared)) === 1)
@@ -584,6 +586,29 @@ test("FILE1: a message with a file that expires keeps it, or is refused: no mess
   expect(await sent).toContain("An attachment has to be a file")
   expect(await state(ended)).toEqual([0, 0])
   await shared.sql`DELETE FROM unused_files WHERE key LIKE 'uploads/%'`
+})
+
+test("FILE1: a file whose messages are deleted at the same moment goes, with whichever deletion", async ({
+  shared,
+}) => {
+  const { sql } = shared
+  const files = Array.from({ length: 300 }, () => randomBytes(16).toString("hex"))
+  const [first, second] = [801, 802]
+  await sql`
+    INSERT INTO uploads (file, user_id, filename, content_type, size, hash, created_at, is_shared)
+    SELECT file, 1, 'note.txt', 'text/plain', 1, file, 1, false FROM unnest(${files}::text[]) AS file`
+  await sql`
+    INSERT INTO upload_uses (file, channel_id, message_id) SELECT file, channel, 1 FROM unnest(${files}::text[]) AS file, unnest(${[first, second]}::bigint[]) AS channel`
+  // What deletes a message, and the job after it.
+  const leave = async (file: string, channel: number) => {
+    await sql`
+      WITH shown AS (DELETE FROM upload_uses WHERE file = ${file} AND channel_id = ${channel} RETURNING file)
+      UPDATE uploads SET keep_until = 0 WHERE file IN (SELECT file FROM shown)`
+    await uploadsStorage(sql).end(1, 1, [file])
+  }
+  for (const file of files) await Promise.all([leave(file, first), leave(file, second)])
+  expect(await sql`SELECT file, keep_until FROM uploads WHERE file = ANY(${files}::text[])`).toEqual([])
+  await sql`DELETE FROM unused_files WHERE key LIKE 'uploads/%'`
 })
 
 test("an upload of which nobody knows whether it was kept stays counted", async ({ shared }) => {

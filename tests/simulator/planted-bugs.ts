@@ -70,7 +70,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         if (!("barrier" in waiting)) waiting.resolve(waiting.reply)
       }),
     promises: ["P1"],
-    seed: 59,
+    seed: 2,
   },
   {
     name: "events go out before the commit",

@@ -187,7 +187,7 @@ export const readStateStorage = (sql: Sql) => ({
   async unreadIn(user: Snowflake, channel: Snowflake, server: Snowflake): Promise<UnreadHere> {
     const [place] = await sql<{ after: Snowflake }[]>`
       SELECT greatest((SELECT message_id FROM read_states WHERE channel_id = ${channel} AND user_id = ${user}),
-        (SELECT ${beginning(sql)} FROM members m WHERE server_id = ${server} AND user_id = ${user}), 0) AS after`
+        (SELECT ${beginning(sql)} FROM members m WHERE server_id = ${server} AND user_id = ${user}), 0)::text AS after`
     const [unread] = await sql<Unread[]>`
       SELECT ${channel}::bigint AS channel_id,
         ${othersAfter(sql, sql`${channel}::bigint`, user, sql`${place!.after}::bigint`)} AS unread_count,

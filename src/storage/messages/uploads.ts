@@ -3,7 +3,7 @@ import type { NewUpload, UploadState } from "../../domain/messages/attachments.t
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import { uploadFile, uploadFiles, type Blobs } from "../core/blobs.ts"
 import { quotaHolder } from "../accounts/bots.ts"
-import type { Sql, Statement, Statements } from "../core/database.ts"
+import { inTransaction, type Sql, type Statement, type Statements } from "../core/database.ts"
 import { column, defineWrite } from "../core/write.ts"
 
 export const personalData: PersonalData = {
@@ -160,15 +160,23 @@ export const uploadsStorage = (sql: Sql) => ({
    * files are kept under (FILE2)
    */
   async end(now: number, limit: number, files?: readonly string[]): Promise<{ looked: number; keys: string[] }> {
-    const [row] = await sql<({ looked: number } & Released)[]>`
-      WITH loose AS MATERIALIZED (
-          SELECT file, EXISTS (SELECT FROM upload_uses s WHERE s.file = u.file) AS is_shown FROM uploads u
-          WHERE keep_until <= ${now} ${files ? sql`AND file = ANY(${[...files]}::text[])` : sql``} LIMIT ${limit} FOR UPDATE SKIP LOCKED),
-        kept AS (UPDATE uploads SET keep_until = NULL WHERE file IN (SELECT file FROM loose WHERE is_shown)),
-        gone AS (DELETE FROM uploads WHERE file IN (SELECT file FROM loose WHERE NOT is_shown) RETURNING file, hash, is_shared),
-        ${released(sql)}
-      SELECT (SELECT count(*)::int FROM loose) AS looked, ${releasedColumns(sql)}`
-    return { looked: row!.looked, keys: [...row!.keys, ...(await endUnusedContents(sql, row!.hashes))] }
+    const locked = await inTransaction(sql, async own => {
+      const loose = await own<{ file: string }[]>`
+        SELECT file FROM uploads WHERE keep_until <= ${now} ${files ? sql`AND file = ANY(${[...files]}::text[])` : sql``} LIMIT ${limit} FOR UPDATE SKIP LOCKED`
+      if (loose.length === 0) return undefined
+      // What shows them is read once they are locked (FILE1): a statement does not see what was committed after it began.
+      const [row] = await own<Released[]>`
+        WITH loose AS MATERIALIZED (
+            SELECT file, EXISTS (SELECT FROM upload_uses s WHERE s.file = l.file) AS is_shown FROM unnest(${column(loose, "file")}::text[]) AS l (file)),
+          kept AS (UPDATE uploads SET keep_until = NULL WHERE file IN (SELECT file FROM loose WHERE is_shown)),
+          gone AS (DELETE FROM uploads WHERE file IN (SELECT file FROM loose WHERE NOT is_shown) RETURNING file, hash, is_shared),
+          ${released(own)}
+        SELECT ${releasedColumns(own)}`
+      return { looked: loose.length, ...row! }
+    })
+    if (!locked) return { looked: 0, keys: [] }
+    const { looked, keys, hashes } = locked
+    return { looked, keys: [...keys, ...(await endUnusedContents(sql, hashes))] }
   },
 
   /**
