@@ -121,7 +121,12 @@ test("a server that restarts, and an absence longer than a session lives: each i
   expect(said.map(({ content }) => content).toReversed()).toEqual(expected)
   expect((await textsOf(page)).slice(-3)).toEqual(expected.slice(1))
 
-  // Longer than that the server keeps nothing of the session: what is shown is read again, old messages as well.
+  // Longer than that the server keeps nothing of the session: what is shown is read again, old messages as well, whether
+  // somebody went back to them or was led there.
+  await until("all has been read", async () => {
+    await page.locator(".scroller").evaluate(one => (one.scrollTop = 0))
+    return (await message("the oldest").count()) > 0
+  })
   await page.evaluate(`location.hash = "${place}/${oldest}"`)
   await page.locator(".message.marked", { hasText: "the oldest" }).waitFor()
   link.set({ cut: true })

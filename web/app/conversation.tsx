@@ -50,6 +50,9 @@ export function Conversation({ channel, server, prompt, closed: shut, target }: 
     (isOver ? t("Read only: not connected") : rights.mayWrite ? undefined : t("You may not write in this channel."))
   const scroller = useRef<HTMLDivElement>(null)
   const isFollowing = useScroll({ scroller, timeline, messages, opening })
+  useEffect(() => {
+    timeline.isFollowed = isFollowing
+  }, [timeline])
 
   // A row is rendered again when an option of it changes: this stays the same, and `jump`.
   const edit = useCallback((message: MessageResponse | undefined) => {

@@ -30,6 +30,10 @@ export class Timeline {
   readonly #apart: Signal<readonly MessageResponse[] | undefined> = signal(undefined)
   /** The oldest that is shown while the newest are; all that are not older than it are shown. */
   readonly #from: Signal<Snowflake> = signal("0")
+  /** Of these, what was shown last. */
+  #shown: Messages = []
+  /** Whether its reader is with the newest messages, as the page says. */
+  isFollowed: () => boolean = () => true
   #hasOlder = true
   #moving: Promise<void> | undefined
   /** Counts windows: what was read for an earlier one is of no use. */
@@ -58,7 +62,10 @@ export class Timeline {
       gateway.on("MESSAGE_REACTION_ADD", data => react(data, true)),
       gateway.on("MESSAGE_REACTION_REMOVE", data => react(data, false)),
       // What happened before it nobody has told.
-      gateway.on("ready", () => void this.#renew().catch(sayFailed)),
+      gateway.on("ready", () => {
+        this.#keep()
+        this.#renew().catch(sayFailed)
+      }),
     ]
   }
 
@@ -71,7 +78,9 @@ export class Timeline {
     const apart = this.#apart.value
     if (apart) return apart
     const known = watch(`channel ${this.channel}`).messages(this.channel)
-    return known?.slice(this.#begins(known))
+    const shown = known?.slice(this.#begins(known))
+    if (shown) this.#shown = shown
+    return shown
   }
 
   /** Where in the store's messages those begin that are shown. */
@@ -197,6 +206,14 @@ export class Timeline {
     this.#hasOlder = true
     this.#apart.value = page
     return true
+  }
+
+  /** The store begins anew with its newest page: who reads further back keeps what is before them. */
+  #keep(): void {
+    if (this.#apart.value || this.isFollowed() || this.#shown.length === 0) return
+    this.#windows++
+    this.#hasOlder = true
+    this.#apart.value = this.#shown.slice(0, maxShown)
   }
 
   /** Reads the window again, in as many pages as it has. */
