@@ -184,6 +184,26 @@ test("the export that is ready can be fetched until the next one is, and no long
   expect(await sql`SELECT FROM export_parts WHERE export_id = ${older}`).toHaveLength(0)
 }, 60_000)
 
+test("an export is found at the moment at which it becomes ready", async ({ cluster }) => {
+  const [place] = await cluster.boot(1)
+  const ada = await cluster.person("ada")
+  const { sql } = cluster
+  const [id, soon] = [plantedId(), Math.floor(Date.now() / 1000) + 3600]
+  await sql`INSERT INTO exports (id, user_id, requested_at, attempt, worked_at) VALUES (${id}, ${ada.id}, 1, 1, ${soon})`
+  let isOver = false
+  const turn = async () => {
+    for (let i = 0; i < 200; i++)
+      await sql`
+        UPDATE exports SET ready_at = CASE WHEN ready_at IS NULL THEN 1 END, expires_at = CASE WHEN ready_at IS NULL THEN ${soon}::bigint END
+        WHERE id = ${id}`
+    isOver = true
+  }
+  const ask = async () => {
+    while (!isOver) expect((await ada.on(place!).getExport()).id).toBe(id)
+  }
+  await Promise.all([turn(), ask(), ask(), ask()])
+})
+
 test("exports that wait for a job are taken in the order in which they were asked for", async ({ cluster }) => {
   const { sql } = cluster
   const asked: string[] = []

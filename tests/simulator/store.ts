@@ -453,7 +453,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     },
     exports: {
       latest: unsupported("exports.latest"),
-      latestReady: unsupported("exports.latestReady"),
+      latestTwo: unsupported("exports.latestTwo"),
       tables: unsupported("exports.tables"),
       part: unsupported("exports.part"),
       rows: unsupported("exports.rows"),

@@ -19,10 +19,7 @@ export function exports({
   clock,
 }: Http<"exports"> & Policy<{ readonly export_interval_hours: number }>): Handlers<typeof routes> {
   async function latestOf(user: Snowflake): Promise<{ found: ExportState; isPending: boolean }> {
-    const [latest, ready] = await Promise.all([
-      storage.exports.latest(user),
-      storage.exports.latestReady(user, secondsAt(clock())),
-    ])
+    const { latest, ready } = await storage.exports.latestTwo(user, secondsAt(clock()))
     const pending = latest?.ready_at === null ? latest : undefined
     const found = ready ?? pending
     if (!found) throw fail("export_not_found")

@@ -103,7 +103,10 @@ const played: Record<string, object> = {
   messages: { page: async () => ({ messages: [], isCut: false }), find: async () => new Map() },
   relationships: { list: async () => [] },
   accountDeletion: { isOwner: async () => false, botsOf: async () => [] },
-  exports: { latest: async () => undefined, latestReady: async () => undefined },
+  exports: {
+    latest: async () => undefined,
+    latestTwo: async () => ({ latest: undefined, ready: undefined }),
+  },
   emojis: {
     file: async () => ({
       server_id: "1",

@@ -67,12 +67,18 @@ export const exportsStorage = (sql: Sql) => ({
     return row
   },
 
-  /** A user's latest that can be fetched. */
-  async latestReady(user: Snowflake, now: number): Promise<ExportState | undefined> {
-    const [row] = await sql<ExportState[]>`
+  /** A user's latest, whatever became of it, and their latest that can be fetched, which may be the same: as of one moment. */
+  async latestTwo(
+    user: Snowflake,
+    now: number,
+  ): Promise<{ latest: ExportState | undefined; ready: ExportState | undefined }> {
+    const rows = await sql<ExportState[]>`
       SELECT id, requested_at, attempt, ready_at, expires_at FROM exports
-      WHERE user_id = ${user} AND ready_at IS NOT NULL AND expires_at > ${now} ORDER BY id DESC LIMIT 1`
-    return row
+      WHERE id = (SELECT max(id) FROM exports WHERE user_id = ${user})
+        OR id = (SELECT max(id) FROM exports WHERE user_id = ${user} AND ready_at IS NOT NULL AND expires_at > ${now})
+      ORDER BY id DESC`
+    const ready = rows.find(({ ready_at, expires_at }) => ready_at !== null && expires_at !== null && expires_at > now)
+    return { latest: rows[0], ready }
   },
 
   /** What an export holds, table by table. */
