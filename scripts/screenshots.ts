@@ -1,7 +1,8 @@
 /**
  * `npm run docs:screenshots`: starts a server of its own, fills it with a small community, and takes
- * the pictures of the page at /app that the documents show. Build first. Each picture is a WebP of at
- * most `maxBytes`; the times in them are those of the run.
+ * the pictures of the page at /app that the documents show. Build first. Each picture is a WebP of
+ * at most `maxBytes`; the times in them are those of the run. Two more, one for each theme, show ten
+ * views in three widths, small.
  */
 import { stat, writeFile } from "node:fs/promises"
 import { fileURLToPath } from "node:url"
@@ -136,9 +137,10 @@ async function talk({ ada, brook, cleo, dara, server_id, general: channel_id }: 
   await say(dara, "Both. I bring coffee ☕")
 }
 
+type Scheme = "light" | "dark"
 interface View {
   readonly name: string
-  readonly scheme: "light" | "dark"
+  readonly scheme: Scheme
   readonly isNarrow?: boolean
   /** After the `#`. */
   readonly at: (of: Community) => string
@@ -188,9 +190,80 @@ const views: readonly View[] = [
   { name: "settings", scheme: "light", at: () => "/settings/security" },
 ]
 
-async function take(browser: Browser, of: Community, { name, scheme, isNarrow, at, act }: View): Promise<number> {
+/** Ten views that show something else each. */
+const overview: readonly View[] = [
+  ...views.filter(({ name }) => !["chat-dark", "chat-narrow"].includes(name)),
+  {
+    name: "palette",
+    scheme: "light",
+    at: channel,
+    act: async page => {
+      await page.keyboard.press("Control+k")
+      await page.getByRole("combobox").fill("o")
+    },
+  },
+  { name: "log", scheme: "light", at: ({ server }) => `/servers/${server}/settings/log` },
+]
+const sizes = [
+  { width: 320, height: 700 },
+  { width: 768, height: 700 },
+  { width: 1280, height: 700 },
+]
+const scale = 0.22
+const gapPx = 12
+
+/** All of them in three widths, in one picture. */
+async function takeOverview(browser: Browser, of: Community, scheme: Scheme): Promise<number> {
+  const columns = 2
+  const widths = sizes.map(({ width }) => Math.round(width * scale))
+  const cell = {
+    width: widths.reduce((sum, width) => sum + width + gapPx, gapPx),
+    height: Math.round(sizes[0]!.height * scale) + 2 * gapPx,
+  }
+  const laid: { input: Buffer; left: number; top: number }[] = []
+  for (const [i, view] of overview.entries()) {
+    let left = (i % columns) * cell.width + gapPx
+    for (const [k, size] of sizes.entries()) {
+      const shot = await shoot(browser, of, view, { scheme, ...size })
+      const input = await sharp(shot).resize({ width: widths[k]!, kernel: "lanczos3" }).toBuffer()
+      laid.push({ input, left, top: Math.floor(i / columns) * cell.height + gapPx })
+      left += widths[k]! + gapPx
+    }
+  }
+  const sheet = sharp({
+    create: {
+      width: columns * cell.width,
+      height: Math.ceil(overview.length / columns) * cell.height,
+      channels: 3,
+      background: scheme === "dark" ? "#3a4350" : "#c9d0da",
+    },
+  }).composite(laid)
+  return keep(`views-${scheme}`, await sheet.webp({ quality: 80, effort: 6, smartSubsample: true }).toBuffer(), 150_000)
+}
+
+async function keep(name: string, bytes: Buffer, most: number): Promise<number> {
+  if (bytes.length > most) throw new Error(`${name}.webp has ${bytes.length} bytes, more than ${most}`)
+  await writeFile(`${folder}${name}.webp`, bytes)
+  process.stdout.write(`${name}.webp`.padEnd(22) + `${bytes.length} bytes\n`)
+  return bytes.length
+}
+
+async function take(browser: Browser, of: Community, view: View): Promise<number> {
+  const { name, scheme, isNarrow } = view
+  const size = isNarrow ? { width: 390, height: 780 } : { width: 1200, height: 760 }
+  const shot = await shoot(browser, of, view, { scheme, ...size })
+  return keep(name, await sharp(shot).webp({ quality: 82, effort: 6, smartSubsample: true }).toBuffer(), maxBytes)
+}
+
+interface Looks {
+  readonly scheme: Scheme
+  readonly width: number
+  readonly height: number
+}
+
+async function shoot(browser: Browser, of: Community, { at, act }: View, { scheme, ...viewport }: Looks) {
   const context = await browser.newContext({
-    viewport: isNarrow ? { width: 390, height: 780 } : { width: 1200, height: 760 },
+    viewport,
     colorScheme: scheme,
     reducedMotion: "reduce",
     locale: "en-GB",
@@ -204,11 +277,7 @@ async function take(browser: Browser, of: Community, { name, scheme, isNarrow, a
     await page.locator("main .loading").first().waitFor({ state: "detached" })
     await act?.(page, of)
     await page.waitForLoadState("networkidle")
-    const shot = await page.screenshot({ animations: "disabled" })
-    const small = await sharp(shot).webp({ quality: 82, effort: 6, smartSubsample: true }).toBuffer()
-    if (small.length > maxBytes) throw new Error(`${name}.webp has ${small.length} bytes, more than ${maxBytes}`)
-    await writeFile(`${folder}${name}.webp`, small)
-    return small.length
+    return await page.screenshot({ animations: "disabled" })
   } finally {
     await context.close()
   }
@@ -221,11 +290,8 @@ const server = await startOwnServer()
 try {
   const community = await settle(server.url)
   let total = 0
-  for (const view of views) {
-    const bytes = await take(browser, community, view)
-    total += bytes
-    process.stdout.write(`${view.name}.webp`.padEnd(22) + `${bytes} bytes\n`)
-  }
+  for (const view of views) total += await take(browser, community, view)
+  for (const scheme of ["light", "dark"] as const) total += await takeOverview(browser, community, scheme)
   process.stdout.write(`${total} bytes in all\n`)
 } finally {
   await server.stop()

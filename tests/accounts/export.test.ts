@@ -190,16 +190,16 @@ test("an export is found at the moment at which it becomes ready", async ({ clus
   const { sql } = cluster
   const [id, soon] = [plantedId(), Math.floor(Date.now() / 1000) + 3600]
   await sql`INSERT INTO exports (id, user_id, requested_at, attempt, worked_at) VALUES (${id}, ${ada.id}, 1, 1, ${soon})`
-  let isOver = false
+  const turning = { isOver: false }
   const turn = async () => {
     for (let i = 0; i < 200; i++)
       await sql`
         UPDATE exports SET ready_at = CASE WHEN ready_at IS NULL THEN 1 END, expires_at = CASE WHEN ready_at IS NULL THEN ${soon}::bigint END
         WHERE id = ${id}`
-    isOver = true
+    turning.isOver = true
   }
   const ask = async () => {
-    while (!isOver) expect((await ada.on(place!).getExport()).id).toBe(id)
+    while (!turning.isOver) expect((await ada.on(place!).getExport()).id).toBe(id)
   }
   await Promise.all([turn(), ask(), ask(), ask()])
 })
