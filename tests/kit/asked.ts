@@ -1,9 +1,9 @@
 /** What a server asks of PostgreSQL and of Redis, read from its connections as it goes by. */
 import { createHash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
-import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net"
 import { basename } from "node:path"
 import { fileURLToPath } from "node:url"
+import { openRelay, type Relay } from "./relay.ts"
 
 export interface Asked {
   /** The way to the services on which everything is counted. */
@@ -73,42 +73,17 @@ function nameOf([name = "", script = ""]: readonly string[]): string {
 }
 
 /** Passes bytes on in both directions and shows what the clients say. */
-async function relay(target: string, reader: () => (bytes: Buffer) => void) {
-  const { hostname, port } = new URL(target)
-  const open = new Set<Socket>()
-  const server: Server = createServer(client => {
-    const service = connect(Number(port), hostname)
+const relay = (target: string, reader: () => (bytes: Buffer) => void): Promise<Relay> =>
+  openRelay(target, () => {
     const read = reader()
-    for (const [one, other] of [
-      [client, service],
-      [service, client],
-    ] as const) {
-      open.add(one)
-      one.setNoDelay(true)
-      one.on("error", () => {})
-      one.on("close", () => {
-        open.delete(one)
-        other.destroy()
-      })
+    return {
+      up(bytes) {
+        read(bytes)
+        return bytes
+      },
+      down: bytes => bytes,
     }
-    client.on("data", bytes => {
-      read(bytes)
-      service.write(bytes)
-    })
-    service.on("data", bytes => client.write(bytes))
   })
-  await new Promise<void>(resolve => server.listen(0, "127.0.0.1", resolve))
-  const way = new URL(target)
-  way.hostname = "127.0.0.1"
-  way.port = String((server.address() as AddressInfo).port)
-  return {
-    url: way.href,
-    async close() {
-      for (const socket of open) socket.destroy()
-      await new Promise<void>(resolve => server.close(() => resolve()))
-    },
-  }
-}
 
 /** Arrays of bulk strings, which is all that clients of Redis send. */
 function commandReader(note: (words: readonly string[]) => void): (bytes: Buffer) => void {

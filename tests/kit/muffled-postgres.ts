@@ -1,4 +1,4 @@
-import { connect, createServer, type AddressInfo, type Socket } from "node:net"
+import { openRelay } from "./relay.ts"
 
 /** What becomes of what PostgreSQL announces. */
 export interface Muffled {
@@ -14,44 +14,27 @@ export interface Muffled {
 
 /** The way to a database on which announcements vanish, as behind a pooler, or connections fall silent. */
 export async function muffled(target: string, { dropsAnnouncements = false } = {}): Promise<Muffled> {
-  const { hostname, port } = new URL(target)
-  const open = new Set<Socket>()
-  const silent = new Set<Socket>()
+  const silent = new Set<object>()
   let dropped = 0
-  const isSilent = (socket: Socket, name: string) => {
-    if (way.silence(name)) silent.add(socket)
-    return silent.has(socket)
-  }
-  const server = createServer(client => {
-    const service = connect(Number(port), hostname)
+  const { url, close } = await openRelay(target, () => {
+    const connection = {}
     let name: string | undefined
+    const isSilent = () => {
+      if (way.silence(name ?? "")) silent.add(connection)
+      return silent.has(connection)
+    }
     const pass = dropsAnnouncements ? withoutAnnouncements(() => dropped++) : (bytes: Buffer) => bytes
-    client.on("data", bytes => {
-      name ??= /application_name\0([^\0]*)/.exec(bytes.toString("latin1"))?.[1] ?? ""
-      if (!isSilent(client, name)) service.write(bytes)
-    })
-    service.on("data", bytes => {
-      if (!isSilent(client, name ?? "")) client.write(pass(bytes))
-    })
-    for (const [one, other] of [
-      [client, service],
-      [service, client],
-    ] as const) {
-      open.add(one)
-      one.setNoDelay(true)
-      one.on("error", () => {})
-      one.on("close", () => {
-        open.delete(one)
-        if (!silent.has(client)) other.destroy()
-      })
+    return {
+      up(bytes) {
+        name ??= /application_name\0([^\0]*)/.exec(bytes.toString("latin1"))?.[1] ?? ""
+        return isSilent() ? undefined : bytes
+      },
+      down: bytes => (isSilent() ? undefined : pass(bytes)),
+      endsBoth: () => !silent.has(connection),
     }
   })
-  await new Promise<void>(resolve => server.listen(0, "127.0.0.1", resolve))
-  const url = new URL(target)
-  url.hostname = "127.0.0.1"
-  url.port = String((server.address() as AddressInfo).port)
   const way: Muffled = {
-    url: url.href,
+    url,
     silence: () => false,
     get silenced() {
       return silent.size
@@ -59,10 +42,7 @@ export async function muffled(target: string, { dropsAnnouncements = false } = {
     get dropped() {
       return dropped
     },
-    async close() {
-      for (const socket of open) socket.destroy()
-      await new Promise<void>(resolve => server.close(() => resolve()))
-    },
+    close,
   }
   return way
 }

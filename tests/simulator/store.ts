@@ -223,6 +223,13 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
       .filter(({ server_id }) => servers.has(server_id))
       .map(({ server_id, roles }) => ({ server_id, roles: [...roles] }))
       .toSorted((a, b) => compareIds(a.server_id, b.server_id))
+  /** The sessions that there are, with their users. */
+  const heldBy = (ids: readonly Snowflake[]) =>
+    ids.flatMap(id => {
+      const session = sessions.get(id)
+      const user = session && users.get(session.user_id)
+      return user ? [{ id, session, user }] : []
+    })
   const barsOf = (user: UserRow) => {
     const owner = user.owner_id === null ? undefined : users.get(user.owner_id)
     const locked = owner && owner.locked_until > user.locked_until ? owner : user
@@ -511,54 +518,44 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
     arrivals: {
       find: ids =>
         ask("arrivals.find", () =>
-          ids.flatMap(id => {
-            const session = sessions.get(id)
-            const user = session && users.get(session.user_id)
-            if (!user) return []
-            return {
-              session_id: id,
-              ...picked(session, "user_id", "token_hash"),
-              ...picked(user, "username", "bot"),
-              badges: [...user.badges],
-              ...barsOf(user),
-              memberships: membershipsOf(user.id),
-              received: receivedIn(membershipsOf(user.id)),
-            }
-          }),
+          heldBy(ids).map(({ id, session, user }) => ({
+            session_id: id,
+            ...picked(session, "user_id", "token_hash"),
+            ...picked(user, "username", "bot"),
+            badges: [...user.badges],
+            ...barsOf(user),
+            memberships: membershipsOf(user.id),
+            received: receivedIn(membershipsOf(user.id)),
+          })),
         ),
     },
 
     sessions: {
       find: ids =>
         ask("sessions.find", () =>
-          ids.flatMap(id => {
-            const session = sessions.get(id)
-            const user = session && users.get(session.user_id)
-            if (!user) return []
-            return {
-              session_id: id,
-              ...picked(session, "user_id", "token_hash", "expires_at", "last_activity"),
-              ...picked(user, "username", "bot", "owner_id"),
-              typing_indicators: tables.messagingSettings.get(user.id)?.typing_indicators_enabled ?? true,
-              read_receipts: tables.messagingSettings.get(user.id)?.read_receipts_enabled ?? true,
-              account: picked(
-                user,
-                "email",
-                "created_at",
-                "email_verified",
-                "age_verified",
-                "totp_enabled",
-                "deletion_status",
-                "deletion_at",
-              ),
-              tier: tierAt(user, Math.floor(tables.now() / 1000)),
-              tier_expires_at: (user.tier_expires_at ?? 0) * 1000 > tables.now() ? user.tier_expires_at : null,
-              badges: [...user.badges],
-              permissions: [...user.permissions],
-              ...barsOf(user),
-              origin: clientFingerprint(session.ip_address, session.user_agent),
-            }
-          }),
+          heldBy(ids).map(({ id, session, user }) => ({
+            session_id: id,
+            ...picked(session, "user_id", "token_hash", "expires_at", "last_activity"),
+            ...picked(user, "username", "bot", "owner_id"),
+            typing_indicators: tables.messagingSettings.get(user.id)?.typing_indicators_enabled ?? true,
+            read_receipts: tables.messagingSettings.get(user.id)?.read_receipts_enabled ?? true,
+            account: picked(
+              user,
+              "email",
+              "created_at",
+              "email_verified",
+              "age_verified",
+              "totp_enabled",
+              "deletion_status",
+              "deletion_at",
+            ),
+            tier: tierAt(user, Math.floor(tables.now() / 1000)),
+            tier_expires_at: (user.tier_expires_at ?? 0) * 1000 > tables.now() ? user.tier_expires_at : null,
+            badges: [...user.badges],
+            permissions: [...user.permissions],
+            ...barsOf(user),
+            origin: clientFingerprint(session.ip_address, session.user_agent),
+          })),
         ),
       holders: unsupported("sessions.holders"),
       expired: (now, limit) =>

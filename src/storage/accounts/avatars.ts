@@ -2,8 +2,8 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
 import { nameOfFile, type PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql } from "../core/database.ts"
-import { replacedFiles, type ReplacedFile } from "../core/replaced-files.ts"
-import { column, defineWrite, lastOf, numbers, texts, type StatementPart } from "../core/write.ts"
+import { fileLists, replacedFiles, type ReplacedFile } from "../core/replaced-files.ts"
+import { column, defineWrite, lastOf, numbers, type StatementPart } from "../core/write.ts"
 
 export const personalData: PersonalData = {
   personal: {
@@ -28,13 +28,7 @@ function putAll(rows: readonly PutAvatar[], standing: string): { notes: Statemen
       SELECT * FROM unnest($${before + 1}::bigint[], $${before + 2}::text[], $${before + 3}::text[], $${before + 4}::text[], $${before + 5}::int[]) AS t
       WHERE ${standing}
       ON CONFLICT (user_id) DO UPDATE SET file = excluded.file, content_type = excluded.content_type, hash = excluded.hash, size = excluded.size`,
-    parameters: [
-      numbers(last, row => row.user_id),
-      texts(last, row => row.file),
-      texts(last, row => row.content_type),
-      texts(last, row => row.hash),
-      numbers(last, row => row.size),
-    ],
+    parameters: [numbers(last, row => row.user_id), ...fileLists(last)],
   }
   return { notes: replacedFiles(rows, standing), put }
 }

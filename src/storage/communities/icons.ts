@@ -2,7 +2,7 @@ import type { Snowflake } from "../../contract/core/fields.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
 import type { PersonalData } from "../../domain/core/personal-data.ts"
 import type { Sql } from "../core/database.ts"
-import { replacedFiles, type ReplacedFile } from "../core/replaced-files.ts"
+import { fileLists, replacedFiles, type ReplacedFile } from "../core/replaced-files.ts"
 import { column, defineWrite, lastOf, numbers, texts } from "../core/write.ts"
 
 export const personalData: PersonalData = {
@@ -28,10 +28,7 @@ export const putIcon = defineWrite<PutIcon>("putIcon", (sql, rows) => {
   const parameters = [
     numbers(last, row => row.server_id),
     texts(last, row => row.icon_url),
-    texts(last, row => row.file),
-    texts(last, row => row.content_type),
-    texts(last, row => row.hash),
-    numbers(last, row => row.size),
+    ...fileLists(last),
     ...notes.parameters,
   ]
   return sql.unsafe(text, parameters, { prepare: true })

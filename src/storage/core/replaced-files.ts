@@ -1,4 +1,13 @@
+import type { FileState } from "../../domain/core/file-types.ts"
 import { numbers, texts, type StatementPart } from "./write.ts"
+
+/** The lists of `file, content_type, hash, size`. */
+export const fileLists = (rows: readonly FileState[]): string[] => [
+  texts(rows, row => row.file),
+  texts(rows, row => row.content_type),
+  texts(rows, row => row.hash),
+  numbers(rows, row => row.size),
+]
 
 /** A row names one file instead of another, or instead of none. */
 export interface ReplacedFile {
