@@ -10,8 +10,11 @@ export interface Page {
   readonly etag: string
 }
 
-/** What a page's pattern answers for a path; undefined when there is no such page. */
-export type PageSource = (path: string) => Page | undefined | Promise<Page | undefined>
+/**
+ * What a page's pattern answers for a path and the reader's `Accept-Language`, empty without one;
+ * undefined when there is no such page. A page that depends on the language says so by `Vary`.
+ */
+export type PageSource = (path: string, acceptLanguage: string) => Page | undefined | Promise<Page | undefined>
 
 /** The pages that are served; those that are left out are switched off. */
 export type Pages = Readonly<Partial<Record<PageName, PageSource>>>

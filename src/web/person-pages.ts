@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto"
 import { escaped } from "./gateway-page.ts"
-import type { Page, Pages } from "./pages.ts"
+import type { Page, Pages, PageSource } from "./pages.ts"
+import { personTexts, type PersonTexts } from "./person-texts.ts"
+import { readerLanguage, type Language } from "./reader-language.ts"
 
 /**
  * The pages that a mailed link opens. The token stands behind the `#`: a browser sends it to
@@ -8,64 +10,76 @@ import type { Page, Pages } from "./pages.ts"
  * button: programs that look through a mailbox open links, too.
  */
 export function personPages({ serverName }: { serverName: string }): Pages {
-  const verifyEmail = page({
-    heading: "Verify your e-mail address",
-    serverName,
-    about:
-      "Confirm it only if you made the account yourself: the person who made it can then use it under your address.",
-    fields: "",
-    button: "This is my address",
-    done: "Your address is verified. You can close this page and sign in.",
-    script: script("auth/verify-email", "({})"),
-  })
-  const resetPassword = page({
-    heading: "Choose a new password",
-    serverName,
-    about: "It replaces the one before. You are signed out everywhere.",
-    fields: `<label for="password">New password</label>
-<input id="password" type="password" autocomplete="new-password" required maxlength="1024">
-<label for="again">The same again</label>
-<input id="again" type="password" autocomplete="new-password" required maxlength="1024">`,
-    button: "Change my password",
-    done: "Your password is changed. You can close this page and sign in.",
-    script: script(
-      "auth/password-reset/confirm",
-      `find("password").value === find("again").value ? { new_password: find("password").value } : "The two are not the same."`,
-    ),
-  })
-  const restoreEmail = page({
-    heading: "Take your account back",
-    serverName,
-    about:
-      "Your account gets this e-mail address again. Everybody is signed out, the password is removed, and you are sent a mail to choose a new one.",
-    fields: "",
-    button: "Take my account back",
-    done: "Your account has this address again. Please follow the link of the mail that is on its way to you, and choose a new password.",
-    script: script("auth/restore-email", "({})", "Please write to the people who run this server."),
-  })
-  return { verifyEmail: () => verifyEmail, resetPassword: () => resetPassword, restoreEmail: () => restoreEmail }
+  const made = { en: pagesIn("en", serverName), de: pagesIn("de", serverName) } satisfies Record<Language, unknown>
+  const inLanguage =
+    (name: keyof (typeof made)["en"]): PageSource =>
+    (_, accepted) =>
+      made[readerLanguage(accepted)][name]
+  return {
+    verifyEmail: inLanguage("verifyEmail"),
+    resetPassword: inLanguage("resetPassword"),
+    restoreEmail: inLanguage("restoreEmail"),
+  }
 }
+
+function pagesIn(language: Language, serverName: string) {
+  const texts = personTexts[language]
+  const { verifyEmail, resetPassword, restoreEmail } = texts
+  const { anotherMail, writeToPeople } = texts.script
+  const shared = { language, serverName, texts }
+  return {
+    verifyEmail: page({
+      ...shared,
+      ...verifyEmail,
+      fields: "",
+      script: script(texts, "auth/verify-email", "({})", anotherMail),
+    }),
+    resetPassword: page({
+      ...shared,
+      ...resetPassword,
+      fields: `<label for="password">${escaped(resetPassword.password)}</label>
+<input id="password" type="password" autocomplete="new-password" required maxlength="1024">
+<label for="again">${escaped(resetPassword.again)}</label>
+<input id="again" type="password" autocomplete="new-password" required maxlength="1024">`,
+      script: script(
+        texts,
+        "auth/password-reset/confirm",
+        `find("password").value === find("again").value ? { new_password: find("password").value } : ${literal(resetPassword.notSame)}`,
+        anotherMail,
+      ),
+    }),
+    restoreEmail: page({
+      ...shared,
+      ...restoreEmail,
+      fields: "",
+      script: script(texts, "auth/restore-email", "({})", writeToPeople),
+    }),
+  }
+}
+
+/** A value in a script that stands in a page. */
+const literal = (value: unknown) => JSON.stringify(value).replaceAll("<", "\\u003c")
 
 /**
  * @param body an expression: what goes with the token, or what is wrong with it as text
  * @param without what a person does whose link is no longer good
  */
-const script = (path: string, body: string, without = "Please ask for another mail.") => `{
+const script = ({ script: texts, said }: PersonTexts, path: string, body: string, without: string) => `{
 const find = id => document.getElementById(id)
 const token = location.hash.slice(1)
 // Neither the address bar nor the history keeps it.
 history.replaceState(null, "", location.pathname)
 const form = find("form"), status = find("status"), button = find("button")
 const say = (words, kind) => { status.textContent = words; status.className = kind }
-const lost = "This link is not whole. Please open it from the mail once more."
+const inOwnWords = words => ${literal(said)}.reduce((words, [theirs, own]) => words.replaceAll(theirs, own), words)
 if (token) form.hidden = false
-else say(lost, "bad")
+else say(${literal(texts.notWhole)}, "bad")
 form.addEventListener("submit", async event => {
   event.preventDefault()
   const body = ${body}
   if (typeof body === "string") return say(body, "bad")
   button.disabled = true
-  say("One moment …", "")
+  say(${literal(texts.moment)}, "")
   try {
     const access = find("access").value
     const answer = await fetch("api/v1/${path}", {
@@ -80,12 +94,12 @@ form.addEventListener("submit", async event => {
     const message = (await answer.json().catch(() => ({}))).error?.message ?? ""
     if (answer.status === 401 && message.includes("API access token")) {
       find("gate").hidden = false
-      say("This server asks for its access token, too.", "bad")
-    } else if (answer.status === 401) say("This link is no longer good: it was used, replaced by a newer one, or is too old. ${without}", "bad")
-    else if ([400, 403, 409].includes(answer.status)) say(message + ".", "bad")
-    else say("The server cannot do it right now. Please try again in a minute.", "bad")
+      say(${literal(texts.gated)}, "bad")
+    } else if (answer.status === 401) say(${literal(`${texts.over} ${without}`)}, "bad")
+    else if ([400, 403, 409].includes(answer.status)) say(inOwnWords(message).replace(/\\.?$/, "."), "bad")
+    else say(${literal(texts.busy)}, "bad")
   } catch {
-    say("The server cannot be reached. Please try again in a minute.", "bad")
+    say(${literal(texts.unreachable)}, "bad")
   } finally {
     button.disabled = false
   }
@@ -114,18 +128,21 @@ button:disabled { opacity: .6 }
 `
 
 interface PageParts {
-  heading: string
-  serverName: string
-  about: string
-  fields: string
-  button: string
-  done: string
-  script: string
+  readonly language: Language
+  readonly serverName: string
+  readonly texts: PersonTexts
+  readonly heading: string
+  readonly about: string
+  /** HTML */
+  readonly fields: string
+  readonly button: string
+  readonly done: string
+  readonly script: string
 }
 
-function page({ heading, serverName, about, fields, button, done, script }: PageParts): Page {
+function page({ language, serverName, texts, heading, about, fields, button, done, script }: PageParts): Page {
   const body = Buffer.from(`<!doctype html>
-<html lang="en">
+<html lang="${language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -138,14 +155,14 @@ function page({ heading, serverName, about, fields, button, done, script }: Page
 <body>
 <main>
 <p class="server">${escaped(serverName)}</p>
-<h1>${heading}</h1>
-<noscript><p>The link's secret part never leaves your browser by itself: a script of this page has to send it. Please allow scripts here, or open the link in another browser.</p></noscript>
-<form id="form" hidden data-done="${done}">
-<p>${about}</p>
+<h1>${escaped(heading)}</h1>
+<noscript><p>${escaped(texts.noScript)}</p></noscript>
+<form id="form" hidden data-done="${escaped(done)}">
+<p>${escaped(about)}</p>
 ${fields}
-<div id="gate" hidden><label for="access">Access token of this server</label>
+<div id="gate" hidden><label for="access">${escaped(texts.accessToken)}</label>
 <input id="access" autocomplete="off" maxlength="128"></div>
-<button id="button">${button}</button>
+<button id="button">${escaped(button)}</button>
 </form>
 <p id="status" role="status"></p>
 </main>
@@ -158,6 +175,8 @@ ${fields}
     body,
     headers: {
       "Cache-Control": "no-cache",
+      "Content-Language": language,
+      Vary: "Accept-Language",
       "Content-Security-Policy": [
         "default-src 'none'",
         `script-src ${hashOf(script)}`,

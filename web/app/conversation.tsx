@@ -30,6 +30,8 @@ interface ConversationOptions {
 
 /** So near to the end a person counts as reading the newest messages. In pixels. */
 const nearPx = 80
+/** So near to an edge of what is shown more is read. */
+const edgePx = 400
 /** Messages of one author within so many seconds stand together. */
 const togetherSeconds = 420
 
@@ -322,8 +324,8 @@ function useScroll({ scroller, timeline, messages, opening }: ScrollOptions): ()
       toBottom(current)
       timeline.trim()
     } else if (anchor) stay(current, anchor.id, anchor.topPx)
-    // One that is shorter than the window cannot be scrolled to its beginning.
-    if (current.scrollHeight <= current.clientHeight && timeline.hasOlder) timeline.older().catch(sayFailed)
+    // Who is at the beginning already cannot scroll to it.
+    if (current.scrollTop < edgePx && timeline.hasOlder) timeline.older().catch(sayFailed)
   })
 
   useEffect(() => {
@@ -332,8 +334,8 @@ function useScroll({ scroller, timeline, messages, opening }: ScrollOptions): ()
     const note = () => {
       isFollowing.current = isNearEnd(current)
       put.current = current.scrollTop
-      if (current.scrollTop < 400 && timeline.hasOlder) timeline.older().catch(sayFailed)
-      else if (!timeline.isAtEnd && current.scrollHeight - current.scrollTop - current.clientHeight < 400)
+      if (current.scrollTop < edgePx && timeline.hasOlder) timeline.older().catch(sayFailed)
+      else if (!timeline.isAtEnd && current.scrollHeight - current.scrollTop - current.clientHeight < edgePx)
         timeline.newer().catch(sayFailed)
     }
     // Pictures that arrive, a field that grows, a keyboard that opens.

@@ -61,11 +61,10 @@ export async function suggestPasskeys(
   for (let refused = 0; refused < maxRefused;) {
     await Promise.all([asked, isSeen()])
     if (signal.aborted) return
+    // What is asked for while a challenge comes is made way for as well.
+    const { signal: displaced } = makeWay
     const options = await begin()
-    const over = AbortSignal.any([
-      AbortSignal.timeout(Math.max(renewedMs, options.timeout - renewedMs)),
-      makeWay.signal,
-    ])
+    const over = AbortSignal.any([AbortSignal.timeout(Math.max(renewedMs, options.timeout - renewedMs)), displaced])
     const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options)
     const request = { publicKey, mediation: "conditional", signal: AbortSignal.any([signal, over]) } as const
     const credential = await navigator.credentials.get(request).catch(() => undefined)

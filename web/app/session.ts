@@ -134,6 +134,9 @@ function leave(): void {
 
 let stopKeeping: (() => void) | undefined
 
+/** For so long the connection waits for what this browser has kept. */
+const keptWithinMs = 500
+
 /** Shows what this browser has kept, unless the server was faster, and keeps what comes. */
 async function openKept(token: string): Promise<void> {
   const kept = await restore(token)
@@ -182,9 +185,11 @@ function begin(token: string): void {
   }
   signedOutBecause.value = undefined
   current.value = { client, gateway, store, account, asOf, outage: service.outage }
-  openKept(token).catch(() => {})
   const loading = loadAccount()
-  gateway.connect().catch(() => {})
+  // First what is kept, which a fast server would be ahead of: then nothing would be in sight until all is read.
+  Promise.race([openKept(token).catch(() => {}), new Promise(resolve => setTimeout(resolve, keptWithinMs))])
+    .then(() => (current.value?.gateway === gateway ? gateway.connect() : undefined))
+    .catch(() => {})
 }
 
 // The browser knows before the next try is due.

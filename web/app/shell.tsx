@@ -30,7 +30,7 @@ import { Search } from "./search.tsx"
 import { me, onLeave, watch } from "./session.ts"
 import { Settings } from "./settings/settings.tsx"
 import { Icon } from "./icons.tsx"
-import { isForVoice } from "../../client/state.ts"
+import { isForVoice, type KnownServer } from "../../client/state.ts"
 import { CallBar, VoiceChannel } from "./voice/voice-channel.tsx"
 
 /** Everything that a person sees who is signed in. */
@@ -152,7 +152,11 @@ function ServerView({
   message: Snowflake | undefined
 }) {
   const { state } = watch("servers", `server ${server}`)
-  const known = state.servers.get(server)
+  // It is read anew after READY: until then it stays as it was known.
+  const before = useRef<{ readonly server: Snowflake; readonly known: KnownServer }>(undefined)
+  const current = state.servers.get(server)
+  if (current) before.current = { server, known: current }
+  const known = before.current?.server === server ? before.current.known : undefined
   // Who opens a server is led to its first channel.
   useEffect(() => {
     const first =

@@ -78,9 +78,10 @@ export class Timeline {
     const apart = this.#apart.value
     if (apart) return apart
     const known = watch(`channel ${this.channel}`).messages(this.channel)
-    const shown = known?.slice(this.#begins(known))
-    if (shown) this.#shown = shown
-    return shown
+    // The store begins anew with READY: what was shown stays in sight until it has read its newest page.
+    if (!known) return this.#shown.length > 0 ? this.#shown : undefined
+    this.#shown = known.slice(this.#begins(known))
+    return this.#shown
   }
 
   /** Where in the store's messages those begin that are shown. */
@@ -158,6 +159,8 @@ export class Timeline {
       const newest = me().store.messages(this.channel)
       const reached = [...page].reduce((latest, { id }) => (isLater(id, latest) ? id : latest), last.id)
       if (page.length < pageSize || (newest?.[0] && !isLater(newest[0].id, reached))) {
+        await this.#storeReaches(this.#apart.value?.at(-newestShown()) ?? this.#apart.value?.[0] ?? last)
+        if (window !== this.#windows) return
         // What is read stays shown, as far as the store has it.
         this.#windows++
         this.#from.value = this.#apart.value?.[0]?.id ?? "0"
@@ -167,6 +170,16 @@ export class Timeline {
       this.#hasOlder = true
       this.#apart.value = [...(this.#apart.value ?? []), ...oldestFirst(page)].slice(-maxShown)
     })
+  }
+
+  /** What is in sight at the end of a window is in the store before that takes its place. */
+  async #storeReaches({ id }: MessageResponse): Promise<void> {
+    const { store } = me()
+    const oldest = () => store.messages(this.channel)?.[0]
+    for (let from = oldest(); from && isLater(from.id, id) && store.hasOlder(this.channel); from = oldest()) {
+      await store.readOlder(this.channel)
+      if (oldest()?.id === from.id) return
+    }
   }
 
   toEnd(): void {

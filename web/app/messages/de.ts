@@ -659,7 +659,6 @@ export const texts: Readonly<Record<string, string>> = {
   "Hand it over to {name}": "An {name} übergeben",
   "Empty if you sign in through a provider.": "Leer, wenn du dich über einen Anbieter anmeldest.",
   "Code of your second factor": "Code deines zweiten Faktors",
-  "Empty if you have none.": "Leer, wenn du keinen hast.",
   ":{name}: is there.": ":{name}: ist da.",
   "{n} of {most} still ones, {moving} of {maxMoving} that move.":
     "{n} von {most} unbewegten, {moving} von {maxMoving} bewegten.",

@@ -55,6 +55,8 @@ async function within<T>(
     return await new Promise<T>((resolve, reject) => {
       const transaction = opened.transaction(name, mode)
       const request = act(transaction.objectStore(name))
+      // Once this is asked for, the browser does it though the page may be closed or loaded again at once.
+      if (mode === "readwrite") transaction.commit()
       transaction.addEventListener("complete", () => resolve(request.result))
       for (const end of ["error", "abort"] as const)
         transaction.addEventListener(end, () => reject(transaction.error ?? new Error("not kept")))

@@ -2,10 +2,11 @@ import { useState } from "preact/hooks"
 import type { Snowflake } from "../../../client/contract.ts"
 import type { KnownServer } from "../../../client/state.ts"
 import { ask } from "../../kit/dialog.tsx"
-import { Form, TextField } from "../../kit/forms.tsx"
+import { Form } from "../../kit/forms.tsx"
 import { go } from "../../kit/router.ts"
 import { t } from "../../kit/text.ts"
 import { say } from "../../kit/toasts.tsx"
+import { ProofFields, useProof } from "../proof.tsx"
 import { me, ownId } from "../session.ts"
 import { MemberPicker, nameOfMember, useServer, type PartOptions } from "./shared.tsx"
 
@@ -71,20 +72,17 @@ export function Danger({ server }: PartOptions) {
 
 function HandOver({ known }: { known: KnownServer }) {
   const [user, choose] = useState<Snowflake>()
-  const [password, setPassword] = useState("")
-  const [code, setCode] = useState("")
+  const proof = useProof()
   const name = user === undefined ? "" : nameOfMember(known, user)
   const handOver = async () => {
     if (user === undefined) return
     await me().client.transferServer({
       server_id: known.facts.id,
       user_id: user,
-      ...(password !== "" && { password }),
-      ...(code.trim() !== "" && { code: code.trim() }),
+      ...proof.given,
     })
     choose(undefined)
-    setPassword("")
-    setCode("")
+    proof.forget()
     say(t("{name} owns the server now.", { name }))
   }
   return (
@@ -105,23 +103,7 @@ function HandOver({ known }: { known: KnownServer }) {
           onCancel={() => choose(undefined)}
           at={{ password: /password|sign in/i, code: /code/i }}
         >
-          <TextField
-            name="password"
-            label={t("Your password")}
-            hint={t("Empty if you sign in through a provider.")}
-            type="password"
-            autocomplete="current-password"
-            value={password}
-            onValue={setPassword}
-          />
-          <TextField
-            name="code"
-            label={t("Code of your second factor")}
-            hint={t("Empty if you have none.")}
-            autocomplete="one-time-code"
-            value={code}
-            onValue={setCode}
-          />
+          <ProofFields of={proof} />
         </Form>
       )}
     </section>

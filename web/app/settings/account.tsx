@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks"
 import { Form, TextField } from "../../kit/forms.tsx"
-import { useResource } from "../../kit/resource.ts"
 import { t } from "../../kit/text.ts"
 import { attempt, say } from "../../kit/toasts.tsx"
 import { avatarOf } from "../names.ts"
 import { PictureButton } from "../picture-button.tsx"
+import { ProofFields, useProof } from "../proof.tsx"
 import { me, watch } from "../session.ts"
 
 export function Account() {
@@ -13,19 +13,17 @@ export function Account() {
   const known = account.value
   const [username, setUsername] = useState<string>()
   const [email, setEmail] = useState<string>()
-  const [password, setPassword] = useState("")
-  const [code, setCode] = useState("")
-  const second = useResource(() => client.getTwoFactorStatus(), [])
+  const proof = useProof()
   const isAnotherAddress = email !== undefined && email !== (known?.email ?? "")
   const save = async () => {
+    const { password: current_password, code } = proof.given
     account.value = await client.editMe({
       ...(username !== undefined && { username }),
       ...(email !== undefined && { email }),
-      ...(password && { current_password: password }),
-      ...(code.trim() && { code: code.trim() }),
+      ...(current_password !== undefined && { current_password }),
+      ...(code !== undefined && { code }),
     })
-    setPassword("")
-    setCode("")
+    proof.forget()
     say(t("Saved."))
   }
   return (
@@ -71,23 +69,11 @@ export function Account() {
               maxLength={254}
               autocomplete="email"
             />
-            <TextField
-              label={t("Your password")}
+            <ProofFields
+              of={proof}
               hint={t("It is asked for when the address changes.")}
-              type="password"
-              value={password}
-              onValue={setPassword}
-              autocomplete="current-password"
+              takesCode={isAnotherAddress}
             />
-            {isAnotherAddress && second.data?.enabled && (
-              <TextField
-                label={t("Code of your second factor")}
-                value={code}
-                onValue={setCode}
-                autocomplete="one-time-code"
-                required
-              />
-            )}
           </Form>
         )}
       </section>

@@ -6,6 +6,7 @@ import { useResource } from "../../kit/resource.ts"
 import { Loaded } from "../../kit/states.tsx"
 import { t } from "../../kit/text.ts"
 import { attempt } from "../../kit/toasts.tsx"
+import { ProofFields, useProof } from "../proof.tsx"
 import { me } from "../session.ts"
 
 export function Privacy() {
@@ -102,20 +103,16 @@ function TheEnd() {
 /** Who is signed in on a device that was left open does not lose their account there. */
 function Deletion({ onClose }: { onClose: () => void }) {
   const { client, account } = me()
-  const second = useResource(() => client.getTwoFactorStatus(), [])
-  const [password, setPassword] = useState("")
-  const [code, setCode] = useState("")
+  const proof = useProof()
   const [typed, type] = useState("")
   const name = account.value?.username ?? ""
-  const remove = () =>
-    client.deleteAccount({ ...(password && { password }), ...(code.trim() && { code: code.trim() }) })
   return (
     <Dialog title={t("Delete your account?")} onClose={onClose}>
       <Form
         does={t("Delete my account")}
         isDangerous
         isReady={typed === name}
-        onSubmit={remove}
+        onSubmit={() => client.deleteAccount(proof.given)}
         onCancel={onClose}
         at={{ password: /password/i, code: /code/i }}
       >
@@ -124,25 +121,7 @@ function Deletion({ onClose }: { onClose: () => void }) {
             "It ends now, everywhere, and is erased later. Until then those who run this service can give it back to you.",
           )}
         </p>
-        <TextField
-          name="password"
-          label={t("Your password")}
-          hint={t("Empty if you sign in through a provider.")}
-          type="password"
-          value={password}
-          onValue={setPassword}
-          autocomplete="current-password"
-        />
-        {second.data?.enabled && (
-          <TextField
-            name="code"
-            label={t("Code of your second factor")}
-            value={code}
-            onValue={setCode}
-            autocomplete="one-time-code"
-            required
-          />
-        )}
+        <ProofFields of={proof} />
         <TextField label={t("Type {word} to go on", { word: name })} value={typed} onValue={type} required />
       </Form>
     </Dialog>
