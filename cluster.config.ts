@@ -159,6 +159,8 @@ export const clusterConfig = {
      * them one by one.
      */
     sortEveryMs: 5_000,
+    /** Messages of a channel whose texts are in one block, and after how many new ones it is looked, on average, whether they make one. */
+    blocks: { messages: 128, messagesPerLook: 128 },
     /** Searches by words and operators. */
     words: {
       /** What so many messages match, by what PostgreSQL knows of words, is looked up at once; the same where phrases have to be read in them. */
@@ -179,12 +181,15 @@ export const clusterConfig = {
     },
     /** Searches for a part of a text in one channel. */
     texts: {
-      /** Newest texts of a channel that are found before they are indexed; texts that are looked through before the index is asked, and hits of the index that are read. */
+      /** Newest texts of a channel that are found before they are indexed. */
       tail: 100,
-      beforeIndex: 2_000,
-      /** Where a pattern is too short for that index, or has more hits: most texts in one statement, and in all. */
+      /** Texts that are looked through by the first statement, the most in one, and in all. */
+      first: 2_000,
       perStatement: 16_000,
       max: 64_000,
+      /** Blocks of which it is looked whether they may have the pattern, in one statement and in all. */
+      blocksPerStatement: 8_000,
+      maxBlocks: 64_000,
     },
     turns: {
       /** A worker carries out one search of a user at a time: so many more may wait, of that user and of all users. */

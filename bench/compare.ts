@@ -12,7 +12,7 @@ import { parseArgs, promisify } from "node:util"
 import { bundle } from "../scripts/bundle.mjs"
 import { peopleFor } from "./accounts/people.ts"
 import { readCount, readParts } from "./arguments.ts"
-import { comparedIn, partNames, Served, type Bare, type Part } from "./compared.ts"
+import { askersIn, comparedIn, partNames, Served, type Bare, type Part } from "./compared.ts"
 import { audience } from "./fan-out.ts"
 import { Harness } from "./harness.ts"
 import { authors } from "./posts.ts"
@@ -109,14 +109,13 @@ export async function benchCompare(args: string[], say: (what: string) => void):
   const commits = [await commitOf(first), await commitOf(second)]
   const mains: string[] = []
   for (const commit of commits) mains.push(await buildOf(commit))
-  const registered = only.has("logins") ? { registered: await peopleFor({ signInSeconds: 0, asking: 0 }) } : {}
+  const asking = only.has("limited") ? askersIn(turns) : 0
+  const registered =
+    only.has("logins") || asking > 0 ? { registered: await peopleFor({ signInSeconds: 0, asking }) } : {}
   const sizes = { audience, authors, idlers: 0, ...registered }
   await Harness.use(sizes, mains[0]!, one =>
     Harness.use(sizes, mains[1]!, async other => {
-      const served = await Promise.all(
-        [one, other].map(async harness => new Served(harness, await harness.startStarling())),
-      )
-      for (const part of only) {
+      const compareIn = async (served: readonly Served[], part: Part) => {
         const { unit, isFigure = false, open, openBare } = comparedIn(part)
         say(part)
         const sides: Side[] = []
@@ -133,6 +132,15 @@ export async function benchCompare(args: string[], say: (what: string) => void):
         }
         const names = sides.map(({ name }) => name)
         process.stdout.write(`${lineOf(unit, names, measured)}\n`)
+      }
+      for (const limits of ["off", "on"]) {
+        const parts = [...only].filter(part => (comparedIn(part).isLimited === true) === (limits === "on"))
+        if (parts.length === 0) continue
+        const served = await Promise.all(
+          [one, other].map(async harness => new Served(harness, await harness.startStarling({ RATE_LIMITS: limits }))),
+        )
+        for (const part of parts) await compareIn(served, part)
+        for (const { starling } of served) await starling.stop()
       }
     }),
   )

@@ -3,12 +3,13 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { maxConcurrentHashes } from "./accounts/logins.ts"
+import { timesEach } from "./accounts/me.ts"
 import { loginPath, mePath, password, peopleFor } from "./accounts/people.ts"
 import { audience, everyMs, saturation } from "./fan-out.ts"
 import { sendFile, type Target } from "./files/transfers.ts"
 import { threadPoolSize, type Harness, type Starling } from "./harness.ts"
 import { plant } from "./history/pages.ts"
-import { openQuiet } from "./latency.ts"
+import { openBareQuiet, openQuiet } from "./latency.ts"
 import type { LoadGroup } from "./load/load-group.ts"
 import type { Poster, Wanted } from "./load/load-process.ts"
 import { scenery } from "./pictures/run.ts"
@@ -49,6 +50,8 @@ interface Compared {
   /** Of what is shown: CPU of all processes of a server per operation, if `isFigure` does not say otherwise. */
   readonly unit: string
   readonly isFigure?: true
+  /** Limits are on; otherwise they are off. */
+  readonly isLimited?: true
   readonly open: (served: Served) => Promise<Work>
   /** As little as does the same work; what it has to know it learns from a server. */
   readonly openBare?: (served: Served) => Promise<Bare>
@@ -96,10 +99,35 @@ const delivering = (about: string, unit: string, inFlight: number): Compared => 
   },
 })
 
+const pingingIn =
+  ({ clients, pinging }: Awaited<ReturnType<typeof openQuiet>>): Work =>
+  async seconds => {
+    const { latencies } = await clients.loadGroup.ask("ping", { ...pinging, seconds, run: newRun() })
+    return quantile(latencies.flat(2), 0.5)
+  }
+
 function asking(clients: LoadGroup, url: string, path: string, tokens: string[]): Work {
   const turns = { atATime: 50, timesEach: 100, first: 0, connections: 64, inFlight: 32 }
   return async seconds =>
     (await clients.ask("gets", { url, path, tokens, ...turns, seconds, most: Number.MAX_SAFE_INTEGER })).gets
+}
+
+const askersInATurn = 500
+const atATime = 50
+/** What turns take, and one before them. */
+export const askersIn = (turns: number): number => (turns + 2) * askersInATurn
+
+/** Others in each turn, as often as limits allow: see accounts/me.ts. Everybody is looked at once before. */
+async function askingOnce(clients: LoadGroup, url: string, path: string, tokens: string[]): Promise<Work> {
+  let first = 0
+  const asking = { url, path, tokens, atATime, connections: 64, inFlight: 32, seconds: 120 }
+  await clients.ask("gets", { ...asking, timesEach: 1, first, most: tokens.length })
+  const most = askersInATurn * timesEach
+  return async () => {
+    const { gets } = await clients.ask("gets", { ...asking, timesEach, first, most })
+    first += gets
+    return gets
+  }
 }
 
 const pagedMessages = 10_000
@@ -204,12 +232,10 @@ export const compared = {
     about: "from a post to its frame, every 15 ms or so and nothing else, whichever workers they are on",
     unit: "ms from a post to its frame, p50",
     isFigure: true,
-    async open({ harness, starling }) {
-      const { clients, pinging } = await openQuiet(harness, starling)
-      return async seconds => {
-        const { latencies } = await clients.loadGroup.ask("ping", { ...pinging, seconds, run: newRun() })
-        return quantile(latencies.flat(2), 0.5)
-      }
+    open: async ({ harness, starling }) => pingingIn(await openQuiet(harness, starling)),
+    async openBare({ harness, starling }) {
+      const quiet = await openBareQuiet(harness, starling)
+      return { parts: { node: [quiet.pid] }, work: pingingIn(quiet) }
     },
   },
   idle: {
@@ -234,6 +260,22 @@ export const compared = {
       const bare = await harness.startBare("me", [await sample.text()])
       const { loadGroup } = harness.startLoadGroup()
       return { parts: { node: [bare.pid] }, work: asking(loadGroup, urlOf(bare), "/users/@me", tokens) }
+    },
+  },
+  limited: {
+    about: `the same with limits on: ${askersInATurn} others in each turn, ${timesEach} times each, whatever --seconds says`,
+    unit: "µs of CPU per GET /users/@me with limits on",
+    isLimited: true,
+    open: async ({ clients, starling, harness }) =>
+      askingOnce(clients, starling.url, mePath, harness.population.registered[2]!.tokens),
+    async openBare({ starling, harness }) {
+      const { tokens } = harness.population.registered[2]!
+      // Somebody who asks in no turn.
+      const Authorization = `Bearer ${tokens.at(-1)!}`
+      const sample = await fetch(`${starling.url}${mePath}`, { headers: { Authorization } })
+      const bare = await harness.startBare("me", [await sample.text()])
+      const { loadGroup } = harness.startLoadGroup()
+      return { parts: { node: [bare.pid] }, work: await askingOnce(loadGroup, urlOf(bare), "/users/@me", tokens) }
     },
   },
   pages: {

@@ -1,9 +1,11 @@
 /**
  * What a delivery costs: one message to many sessions, all of one channel. The floor is a bare
- * uWebSockets.js `publish()`. Both servers get their posts over HTTP, and send frames of the same
- * length.
+ * uWebSockets.js `publish()`, in as many processes as Starling has web workers. Both servers get their
+ * posts over HTTP, and send frames of the same length.
  */
+import type { BareServer } from "./bare/bare-server.ts"
 import type { Harness, Starling } from "./harness.ts"
+import type { LoadGroup } from "./load/load-group.ts"
 import type { Poster } from "./load/load-process.ts"
 import { cpuSince, readCpu } from "./processes.ts"
 import type { Parts } from "./processes.ts"
@@ -44,6 +46,8 @@ export interface FanOutCase {
 
 export interface FanOutResult {
   sessions: number
+  /** Web workers, and processes of the bare server. */
+  workers: number
   frameBytes: number
   /**
    * Milliseconds of CPU per second that Starling takes with its sessions connected and nothing to
@@ -54,9 +58,11 @@ export interface FanOutResult {
   saturated: FanOutCase
 }
 
+/** `starling` has so many web workers. */
 export async function benchFanOut(
   harness: Harness,
   starling: Starling,
+  workers: 1 | 2,
   extent: Extent,
   say: (what: string) => void,
 ): Promise<FanOutResult> {
@@ -68,17 +74,8 @@ export async function benchFanOut(
   await clients.loadGroup.ask("connect", { url: starling.gatewayUrl, tokens, addresses, maxConcurrent: 64 })
   const poster = posters[0]!
   const { frame } = await clients.loadGroup.ask("sample", { url: starling.url, poster, run: newRun() })
-  const bare = await harness.startBare("publish", [frame])
-  const bareClients = harness.startLoadGroup()
-  const bareUrl = `http://127.0.0.1:${bare.port}`
-  const barePosters = posters.map(({ token }): Poster => ({ path: "/messages", token }))
-  const nobody = Array.from({ length: audience }, () => null)
-  const gateway = `ws://127.0.0.1:${bare.port}/gateway`
-  await bareClients.loadGroup.ask("connect", { url: gateway, tokens: nobody, addresses, maxConcurrent: 64 })
-  const bareSample = await bareClients.loadGroup.ask("sample", { url: bareUrl, poster: barePosters[0]!, run: newRun() })
+  const bare = await startBare(harness, workers, frame, { posters, addresses })
   const frameBytes = Buffer.byteLength(frame)
-  if (Buffer.byteLength(bareSample.frame) !== frameBytes)
-    throw new Error(`frames differ in length: ${frameBytes} and ${Buffer.byteLength(bareSample.frame)} bytes`)
 
   const before = readCpu(starling.parts)
   await pause(idleSeconds)
@@ -86,17 +83,14 @@ export async function benchFanOut(
 
   const measureBoth = async (inFlight: number): Promise<FanOutCase> => {
     const sides = {
-      bare: {
-        loadGroup: bareClients.loadGroup,
-        url: bareUrl,
-        posters: barePosters,
-        parts: { node: [bare.pid] } as Parts,
-      },
-      starling: { loadGroup: clients.loadGroup, url: starling.url, posters, parts: starling.parts as Parts },
+      bare,
+      starling: { loadGroup: clients.loadGroup, urls: [starling.url], posters, parts: starling.parts as Parts },
     }
-    const load = ({ loadGroup, url, posters }: typeof sides.bare, seconds: number) =>
-      loadGroup.ask("fanOut", { url, posters, inFlight, everyMs: inFlight === 1 ? everyMs : 0, seconds, run: newRun() })
-    const measure = async (side: typeof sides.bare): Promise<FanOutRun> => {
+    const load = ({ loadGroup, urls: [url, ...mirrors], posters }: Side, seconds: number) => {
+      const pace = inFlight === 1 ? everyMs : 0
+      return loadGroup.ask("fanOut", { url: url!, mirrors, posters, inFlight, everyMs: pace, seconds, run: newRun() })
+    }
+    const measure = async (side: Side): Promise<FanOutRun> => {
       const before = readCpu(side.parts)
       const { posts, deliveries, seconds, latency } = await load(side, extent.seconds)
       const cpuByPart = scale(cpuSince(side.parts, before), 1 / deliveries)
@@ -126,7 +120,53 @@ export async function benchFanOut(
   const oneAtATime = await measureBoth(1)
 
   await clients.stop()
-  await bareClients.stop()
   await bare.stop()
-  return { sessions: audience, frameBytes, idleCpu, oneAtATime, saturated }
+  return { sessions: audience, workers, frameBytes, idleCpu, oneAtATime, saturated }
+}
+
+interface Side {
+  readonly loadGroup: LoadGroup
+  /** Where posts go: each to all of them. */
+  readonly urls: readonly string[]
+  readonly posters: Poster[]
+  readonly parts: Parts
+}
+
+/**
+ * Bare servers that share the audience evenly. Of two each gets every post, from the client: that
+ * is at least as cheap as a word from one to the other.
+ */
+async function startBare(
+  harness: Harness,
+  processes: number,
+  frame: string,
+  clients: { posters: readonly Poster[]; addresses: string[] },
+): Promise<Side & { stop: () => Promise<void> }> {
+  const { loadGroup, stop } = harness.startLoadGroup()
+  const posters = clients.posters.map(({ token }): Poster => ({ path: "/messages", token }))
+  const servers: BareServer[] = []
+  const urls: string[] = []
+  for (let i = 0; i < processes; i++) {
+    const server = await harness.startBare("publish", [frame])
+    const url = `http://127.0.0.1:${server.port}`
+    servers.push(server)
+    urls.push(url)
+    const tokens = Array.from({ length: audience / processes }, () => null)
+    const gateway = `ws://127.0.0.1:${server.port}/gateway`
+    await loadGroup.ask("connect", { url: gateway, tokens, addresses: clients.addresses, maxConcurrent: 64 })
+    if (i > 0) continue
+    const sample = await loadGroup.ask("sample", { url, poster: posters[0]!, run: newRun() })
+    const [bytes, bareBytes] = [frame, sample.frame].map(text => Buffer.byteLength(text))
+    if (bytes !== bareBytes) throw new Error(`frames differ in length: ${bytes} and ${bareBytes} bytes`)
+  }
+  return {
+    loadGroup,
+    urls,
+    posters,
+    parts: { node: servers.map(({ pid }) => pid) },
+    async stop() {
+      await stop()
+      for (const server of servers) await server.stop()
+    },
+  }
 }

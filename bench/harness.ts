@@ -1,6 +1,6 @@
-import { chmod, mkdtemp, rm } from "node:fs/promises"
+import { chmod, mkdtemp, readdir, readFile, rm } from "node:fs/promises"
 import { availableParallelism, tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { Redis } from "ioredis"
 import { startOwnServer } from "../demo/own-server.ts"
@@ -45,6 +45,8 @@ export class Harness {
   readonly barePostgres: number
   readonly redisUrl: string
   readonly #starlingParts: { postgres: number[]; redis: number[] }
+  /** As a server has them that has started them itself. */
+  readonly #local: { databaseUrl: string; redisUrl: string }
   readonly #mainFile: string
   readonly #stops: Set<() => Promise<void>>
 
@@ -68,7 +70,8 @@ export class Harness {
       // The server's own, which are another version's where another build is measured.
       await migrate(postgres!.url, new URL("./storage/migrations/", pathToFileURL(mainFile)))
       const population = await settle(postgres!.url, sizes)
-      return new Harness({ postgres: postgres!, bare: bare!, redis: redis!, population, mainFile, stops })
+      const takesSockets = await isInBuild(mainFile, "localUrl")
+      return new Harness({ postgres: postgres!, bare: bare!, redis: redis!, population, mainFile, takesSockets, stops })
     } catch (cause) {
       await endAll(stops)
       throw cause
@@ -94,11 +97,12 @@ export class Harness {
   }
 
   private constructor(made: {
-    postgres: { url: string; pid: number }
+    postgres: { url: string; localUrl: string; pid: number }
     bare: { url: string; pid: number }
-    redis: { url: string; pid: number }
+    redis: { url: string; localUrl: string; pid: number }
     population: Population
     mainFile: string
+    takesSockets: boolean
     stops: Set<() => Promise<void>>
   }) {
     this.population = made.population
@@ -106,6 +110,9 @@ export class Harness {
     this.bareDatabaseUrl = made.bare.url
     this.barePostgres = made.bare.pid
     this.redisUrl = made.redis.url
+    this.#local = made.takesSockets
+      ? { databaseUrl: made.postgres.localUrl, redisUrl: made.redis.localUrl }
+      : { databaseUrl: made.postgres.url, redisUrl: made.redis.url }
     this.#starlingParts = { postgres: [made.postgres.pid], redis: [made.redis.pid] }
     this.#mainFile = made.mainFile
     this.#stops = made.stops
@@ -116,8 +123,8 @@ export class Harness {
     const server = await startOwnServer({
       mainFile: this.#mainFile,
       environment: {
-        DATABASE_URL: this.databaseUrl,
-        REDIS_URL: this.redisUrl,
+        DATABASE_URL: this.#local.databaseUrl,
+        REDIS_URL: this.#local.redisUrl,
         SECRET_KEY: "one key for every server of a benchmark",
         NODE_ENV: "production",
         UV_THREADPOOL_SIZE: threadPoolSize,
@@ -169,6 +176,14 @@ export class Harness {
     this.#stops.add(stop)
     return stop
   }
+}
+
+/** A build of an earlier version knows of no sockets of PostgreSQL and Redis. */
+async function isInBuild(mainFile: string, word: string): Promise<boolean> {
+  const folder = dirname(mainFile)
+  const files = (await readdir(folder)).filter(name => name.endsWith(".js"))
+  const texts = await Promise.all(files.map(name => readFile(join(folder, name), "utf8")))
+  return texts.some(text => text.includes(word))
 }
 
 async function endAll(stops: Set<() => Promise<void>>): Promise<void> {

@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs"
 import postgres from "postgres"
 import { shardOf } from "../src/domain/core/snowflake.ts"
 import type { Harness, Starling } from "./harness.ts"
+import type { Poster } from "./load/load-process.ts"
 import { servedAddresses } from "./processes.ts"
 import { figure, quantile } from "./statistics.ts"
 import type { Figure } from "./statistics.ts"
@@ -77,19 +78,49 @@ export async function benchLatency(
   })
 }
 
+interface Place {
+  readonly url: string
+  readonly gatewayUrl: string
+}
+
 /** The sessions that hear the posts, and what is asked for to make those. */
-export async function openQuiet(harness: Harness, starling: Starling) {
+export function openQuiet(harness: Harness, starling: Place) {
   const { tokens, posters } = harness.population.quiet
+  return listenAt(harness, starling, tokens, posters)
+}
+
+async function listenAt(
+  harness: Harness,
+  { url, gatewayUrl }: Place,
+  tokens: readonly (string | null)[],
+  posters: readonly Poster[],
+) {
   const clients = harness.startLoadGroup()
   // One by one, so that session i has address i.
-  const listening = { url: starling.gatewayUrl, tokens, addresses: sessionAddresses, maxConcurrent: 1 }
+  const listening = { url: gatewayUrl, tokens: [...tokens], addresses: sessionAddresses, maxConcurrent: 1 }
   await clients.loadGroup.ask("connect", listening)
-  const pinging = {
-    url: starling.url,
-    posters: posterAddresses.map((address, i) => ({ ...posters[i]!, address })),
-    everyMs,
-  }
+  const pinging = { url, posters: posterAddresses.map((address, i) => ({ ...posters[i]!, address })), everyMs }
   return { clients, pinging }
+}
+
+/** The same of a bare server that does as little on the same way. */
+export async function openBareQuiet(harness: Harness, starling: Place) {
+  const { tokens, posters } = harness.population.quiet
+  const listener = harness.startLoadGroup()
+  const one = { url: starling.gatewayUrl, tokens: tokens.slice(0, 1), addresses: sessionAddresses, maxConcurrent: 1 }
+  await listener.loadGroup.ask("connect", one)
+  const sample = { url: starling.url, poster: posters[0]!, run: newRun() }
+  const { frame } = await listener.loadGroup.ask("sample", sample)
+  await listener.stop()
+  const bare = await harness.startBare("lone", [harness.bareDatabaseUrl, harness.redisUrl, frame])
+  const at = (scheme: string) => `${scheme}://127.0.0.1:${bare.port}`
+  const quiet = await listenAt(
+    harness,
+    { url: at("http"), gatewayUrl: `${at("ws")}/gateway` },
+    tokens.map(() => null),
+    posters.map(({ token }) => ({ path: "/messages", token })),
+  )
+  return { ...quiet, pid: bare.pid }
 }
 
 /** A busy worker takes its time to accept a connection. */

@@ -35,7 +35,7 @@ export const main: Bench<(typeof parts)[number], Results> = {
         if (only.has("fanout") || only.has("posts") || only.has("latency")) {
           say("starting Starling")
           const starling = await harness.startStarling()
-          if (only.has("fanout")) results.fanOut = await benchFanOut(harness, starling, extent, say)
+          if (only.has("fanout")) results.fanOut = await benchFanOut(harness, starling, 2, extent, say)
           if (only.has("posts")) results.posts = await benchPosts(harness, starling, extent, say)
           if (only.has("latency")) results.latency = await benchLatency(harness, starling, extent, say)
           await starling.stop()
@@ -43,7 +43,7 @@ export const main: Bench<(typeof parts)[number], Results> = {
         if (only.has("fanout")) {
           say("starting Starling with one web worker")
           const starling = await harness.startStarling({ WORKERS: "1" })
-          results.fanOutOfOne = await benchFanOut(harness, starling, extent, say)
+          results.fanOutOfOne = await benchFanOut(harness, starling, 1, extent, say)
         }
         return results
       },

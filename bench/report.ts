@@ -58,7 +58,7 @@ export function partsOf(runs: readonly Record<string, number>[], unit = "µs"): 
 export const ratio = (comparison: Comparison, aim?: number) =>
   ({ value: comparison.ratio, unit: "×", ...(aim !== undefined && { aim }) }) as const
 
-function fanOutLines({ oneAtATime, saturated }: FanOutResult, who: string, aim?: number): Line[] {
+function fanOutLines({ oneAtATime, saturated }: FanOutResult, who: string): Line[] {
   const cases: [string, FanOutCase][] = [
     ["one message at a time", oneAtATime],
     [`${saturated.inFlight} posts in flight`, saturated],
@@ -68,7 +68,7 @@ function fanOutLines({ oneAtATime, saturated }: FanOutResult, who: string, aim?:
       work: `CPU per delivery, ${who}${how}`,
       bare: microseconds(one.cpu.bare),
       starling: `${microseconds(one.cpu.starling)} (${byPart(one.runs.starling)})`,
-      ...ratio(one.cpu, aim),
+      ...ratio(one.cpu, 1.25),
     },
     {
       work: "… the server's own processes",
@@ -93,8 +93,8 @@ function fanOutLines({ oneAtATime, saturated }: FanOutResult, who: string, aim?:
 
 export function summarize({ fanOut, fanOutOfOne, posts, idle, latency }: Results): Line[] {
   const lines: Line[] = []
-  // The bare server is one process, so the aim is for as many workers.
-  if (fanOutOfOne) lines.push(...fanOutLines(fanOutOfOne, "one web worker, ", 1.25))
+  if (fanOutOfOne) lines.push(...fanOutLines(fanOutOfOne, "one web worker, "))
+  // Two web workers, beside a bare server of two processes.
   if (fanOut) lines.push(...fanOutLines(fanOut, ""))
   if (posts) {
     lines.push(

@@ -1176,7 +1176,7 @@ export interface Events {
     server_id: Snowflake | null
     guild_id: Snowflake | null
   }
-  /** The presence of a user changed. Sent to friends and to members of common servers, except of large servers. The user's own other sessions receive the real status, except the session that set it with op 3. If one of two users has blocked the other, each looks offline to the other. After RESUMED the presences that a client knows may be outdated: request them again */
+  /** The presence of a user changed, or the user has joined a server. Sent to friends and to members of common servers, except of large servers; of a user who joins, to that server. The user's own other sessions receive the real status, except the session that set it with op 3. If one of two users has blocked the other, each looks offline to the other. After RESUMED the presences that a client knows may be outdated: request them again */
   PRESENCE_UPDATE: {
     user_id: Snowflake
     status: "online" | "idle" | "dnd" | "invisible" | "offline"

@@ -32,6 +32,7 @@ const programs = {
   patchelf: "patchelf",
   tini: "tini",
   openssl: "openssl",
+  strace: "strace",
 }
 /** Debian starts them as services where it runs any, which is nothing for a test to do to a machine. */
 const services = { nginx: "nginx", haproxy: "haproxy", caddy: "caddy", prometheus: "prometheus" }

@@ -25,18 +25,26 @@ const places = {
   ],
 }
 
+/** The packages of which something is mended, and the files: `package/file`. */
+export const mendedFiles = Object.keys(places)
+
+/** What a file of `mendedFiles` holds when it is mended. */
+export function mended(file, path) {
+  let contents = readFileSync(path, "utf8")
+  for (const [from, to] of places[file]) {
+    if (contents.split(from).length !== 2) throw new Error(`${path} is not what scripts/mended-packages.mjs mends`)
+    contents = contents.replace(from, () => to)
+  }
+  return contents
+}
+
 export const mendedPackages = {
   name: "mended packages",
   setup({ onLoad }) {
-    for (const [end, changes] of Object.entries(places))
-      onLoad({ filter: new RegExp(`/node_modules/${end.replaceAll(".", "\\.")}$`) }, ({ path }) => {
-        let contents = readFileSync(path, "utf8")
-        for (const [from, to] of changes) {
-          if (contents.split(from).length !== 2)
-            throw new Error(`${path} is not what scripts/mended-packages.mjs mends`)
-          contents = contents.replace(from, () => to)
-        }
-        return { contents, loader: "js" }
-      })
+    for (const file of mendedFiles)
+      onLoad({ filter: new RegExp(`/node_modules/${file.replaceAll(".", "\\.")}$`) }, ({ path }) => ({
+        contents: mended(file, path),
+        loader: "js",
+      }))
   },
 }

@@ -305,7 +305,7 @@ const environment = {
     ...setting(
       url(/^postgres(ql)?:$/, "expected a postgres:// URL").optional(),
       undefined,
-      "PostgreSQL to use. Default: an embedded one is started.",
+      "PostgreSQL to use; with `?host=/FOLDER` through its unix socket there. Default: an embedded one is started.",
     ),
     secret: true as const,
   },
@@ -326,7 +326,7 @@ const environment = {
         )
         .optional(),
       undefined,
-      "Redis to use: one server, or nodes of a Redis Cluster separated by commas (one is enough to find the others), or the sentinels of a master: `redis+sentinel://[USER:PASSWORD@]HOST:PORT,HOST:PORT/NAME`, with the number of a database (`/NAME/2`) and `?sentinel_password=` where needed; `rediss+sentinel` with TLS. Default: `redis-server` or `valkey-server` of this machine is started.",
+      "Redis to use: one server, or nodes of a Redis Cluster separated by commas (one is enough to find the others), or the sentinels of a master: `redis+sentinel://[USER:PASSWORD@]HOST:PORT,HOST:PORT/NAME`, with the number of a database (`/NAME/2`) and `?sentinel_password=` where needed; `rediss+sentinel` with TLS. `?path=/FILE` of one server is its unix socket. Default: `redis-server` or `valkey-server` of this machine is started.",
     ),
     secret: true as const,
   },

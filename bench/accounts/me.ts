@@ -12,14 +12,21 @@ import { alternate, compare, pause, scale, sum } from "../trials.ts"
 import type { Comparison, Sides } from "../trials.ts"
 import { mePath } from "./people.ts"
 
-const inFlights = [1, 32] as const
+/** `keepsConnection`: all that somebody asks goes over one connection, and so to one worker. */
+const ways = [
+  { inFlight: 1, keepsConnection: false },
+  { inFlight: 32, keepsConnection: false },
+  { inFlight: 32, keepsConnection: true },
+] as const
+type Way = (typeof ways)[number]
+const maxInFlight = 32
 /** Spread over the workers by chance. */
 const connections = 64
 /** So many people ask in turn, as often as they may in a minute; then others do. */
 const peopleAtATime = 50
 const { requests, burst, seconds: window } = routeRateLimits.get("GET /users/@me")!
 /** Half: another worker may hold a lease on a third of what is left, and a sample and a first look are taken, too. */
-const timesEach = Math.floor((requests + burst) / 2)
+export const timesEach = Math.floor((requests + burst) / 2)
 
 const firstLookSeconds = 120
 
@@ -45,6 +52,8 @@ export interface MeRun {
 export interface MeCase {
   readonly limits: "on" | "off"
   readonly inFlight: number
+  /** Absent from what was kept before. */
+  readonly keepsConnection?: boolean
   readonly people: number
   readonly bytes: number
   readonly runs: Sides<MeRun[]>
@@ -87,12 +96,12 @@ async function benchWith(
     let asked = 0
     /** What may be asked now; waits until that is much. */
     const mayAsk = (side: keyof typeof sides) => (side === "starling" ? allowance.next() : Infinity)
-    const load = async (side: keyof typeof sides, allowed: number, inFlight: number, seconds: number) => {
+    const load = async (side: keyof typeof sides, allowed: number, way: Way, seconds: number) => {
       const { url, path } = sides[side]
       const isCounted = side === "starling"
       // Infinity is no JSON.
       const most = Math.min(allowed, 1e9)
-      const input = { ...asking, url, path, timesEach, first: asked, inFlight, seconds, most }
+      const input = { ...asking, url, path, timesEach, first: asked, ...way, seconds, most }
       const done = await clients.loadGroup.ask("gets", input)
       if (isCounted) {
         asked += done.gets
@@ -100,11 +109,11 @@ async function benchWith(
       }
       return done
     }
-    const measure = async (side: keyof typeof sides, inFlight: number): Promise<MeRun> => {
+    const measure = async (side: keyof typeof sides, way: Way): Promise<MeRun> => {
       const { parts } = sides[side]
       const allowed = await mayAsk(side)
       const before = readCpu(parts)
-      const { gets, seconds, latency } = await load(side, allowed, inFlight, extent.seconds)
+      const { gets, seconds, latency } = await load(side, allowed, way, extent.seconds)
       const cpuByPart = scale(cpuSince(parts, before), 1 / gets)
       const cpu = sum(cpuByPart)
       const cpuAboveIdle = cpu - (sum(idle[side]) * seconds) / gets
@@ -119,23 +128,27 @@ async function benchWith(
       timesEach: 1,
       first: 0,
       most: tokens.length,
-      inFlight: inFlights[1],
+      inFlight: maxInFlight,
       seconds: firstLookSeconds,
     })
     allowance.spend(tokens.length)
     const cases: MeCase[] = []
-    for (const inFlight of inFlights) {
-      say(`GET /users/@me, limits ${limits}, ${inFlight} in flight`)
-      for (const side of ["bare", "starling"] as const)
-        await load(side, await mayAsk(side), inFlight, extent.warmUpSeconds)
+    // Without limits it does not matter which worker is asked.
+    for (const way of ways.filter(({ keepsConnection }) => limits === "on" || !keepsConnection)) {
+      const { inFlight, keepsConnection } = way
+      say(
+        `GET /users/@me, limits ${limits}, ${inFlight} in flight${keepsConnection ? ", each over a connection of their own" : ""}`,
+      )
+      for (const side of ["bare", "starling"] as const) await load(side, await mayAsk(side), way, extent.warmUpSeconds)
       const runs = await alternate(extent.runs, {
-        bare: () => measure("bare", inFlight),
-        starling: () => measure("starling", inFlight),
+        bare: () => measure("bare", way),
+        starling: () => measure("starling", way),
       })
       const of = (value: (run: MeRun) => number) => compare(runs, value, value)
       cases.push({
         limits,
         inFlight,
+        keepsConnection,
         people: tokens.length,
         bytes: Buffer.byteLength(body),
         runs,

@@ -42,9 +42,19 @@ const loginLines = ({ inFlight, cases }: LoginsResult): Line[] =>
     },
   ])
 
-const meLines = ({ limits, inFlight, runs, cpu, cpuAboveIdle, perSecond: rate, p50, p99 }: MeCase): Line[] => [
+const meLines = ({
+  limits,
+  inFlight,
+  keepsConnection = false,
+  runs,
+  cpu,
+  cpuAboveIdle,
+  perSecond: rate,
+  p50,
+  p99,
+}: MeCase): Line[] => [
   {
-    work: `CPU per GET /users/@me, limits ${limits}, ${inFlight} in flight`,
+    work: `CPU per GET /users/@me, limits ${limits}, ${inFlight} in flight${keepsConnection ? ", each over a connection of their own" : ""}`,
     bare: microseconds(cpu.bare),
     starling: `${microseconds(cpu.starling)} (${partsOf(runs.starling.map(run => run.cpuByPart))})`,
     ...ratio(cpu, limits === "on" ? 3 : 2.6),

@@ -10,7 +10,9 @@ export interface BareServer {
 const files = {
   publish: new URL("./publish.ts", import.meta.url),
   posts: new URL("./posts.ts", import.meta.url),
+  lone: new URL("./lone.ts", import.meta.url),
   gateway: new URL("./gateway.ts", import.meta.url),
+  heartbeats: new URL("./heartbeats.ts", import.meta.url),
   logins: new URL("./logins.ts", import.meta.url),
   me: new URL("./me.ts", import.meta.url),
   history: new URL("./history.ts", import.meta.url),

@@ -21,6 +21,8 @@ const sentences: Readonly<Record<string, string>> = {
     "A request from its head to its answer: who asks, what they may ask, the body checked against its schema, the handler; what the handler does before its first wait is in it.",
   "serve src/http/server/server.ts":
     "A request as it comes from uWebSockets.js: what of `answer` runs before its body is there, and who asks is the most of it.",
+  "#perform src/runtime/router.ts":
+    "A command on its way to its actor, which here is in the same process; what the actor does before its first wait is in it.",
   "#turn src/runtime/host.ts":
     "A command in its actor: facts are looked up, the rules decide, rows and events are made, the state changes.",
   "turn src/actors/messages/messages.ts":
@@ -53,6 +55,8 @@ const sentences: Readonly<Record<string, string>> = {
     "The session is looked up in the worker's memory, and whether the worker may still rely on it.",
   "touch src/cluster/tokens.ts":
     "Whether the time has come to write when the session was last used: once a minute at most.",
+  "#answer src/http/server/exchange.ts":
+    "An answer is handed to uWebSockets.js: status, headers and body within one `cork`.",
   "(anonymous) src/http/server/exchange.ts": "Status, headers and body are written within the `cork` of the answer.",
   "#begin src/gateway/sessions/identify.ts":
     "A session begins: memberships from the batch that all who come at once share, its servers held, its record written, READY made.",

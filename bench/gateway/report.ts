@@ -35,8 +35,8 @@ export function summarize({ sizes, storms, idle, quiet, latency }: GatewayResult
   ]
 }
 
-const nameOf = ({ clients, sessions, servers }: SizeResult) =>
-  `${number(sessions)} ${clients === "mixed" ? "sessions, mixed" : "sessions, JSON only"}${servers > 1 ? `, over ${servers} servers` : ""}`
+const nameOf = ({ clients, workers, sessions, servers }: SizeResult) =>
+  `${number(sessions)} ${clients === "mixed" ? "sessions, mixed" : "sessions, JSON only"}${servers > 1 ? `, over ${servers} servers` : ""}${workers === 1 ? ", one web worker" : ""}`
 
 function sizeLines(size: SizeResult): Line[] {
   const isHeld = size.sessions >= aimsFrom && size.servers === 1
@@ -148,7 +148,7 @@ function quietLines({ sessions, runs }: QuietResult): Line[] {
   return [
     {
       work: `CPU of ${number(sessions)} idle sessions, heartbeats answered`,
-      bare: `no session: ${round(median(runs.map(run => sum(run.empty))))} ms/s`,
+      bare: `${round(median(runs.map(run => run.bare.connected)))} ms/s, no socket: ${round(median(runs.map(run => run.bare.empty)))} ms/s`,
       starling: partsOf(
         runs.map(run => run.connected),
         "ms/s",

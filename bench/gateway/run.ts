@@ -15,11 +15,13 @@ import type { SizesExtent } from "./sizes.ts"
 import { benchStorms } from "./storms.ts"
 import type { StormsExtent } from "./storms.ts"
 
-const parts = ["sizes", "storms", "idle", "latency"] as const
+const parts = ["sizes", "worker", "storms", "idle", "quiet", "latency"] as const
 type Part = (typeof parts)[number]
 
 interface Plan {
   readonly sizes: SizesExtent
+  /** Messages to so many of one web worker, beside one process of the bare server. */
+  readonly sizesOfOneWorker: readonly number[]
   readonly spreadUsers: number
   readonly storms: StormsExtent
   readonly idle: readonly Extent[]
@@ -46,7 +48,9 @@ function planOf({ runs, isQuick, isKept }: Asked): Plan {
           plainAudiences: [10],
           sessionsOfALoadGroup: 40,
           servers: [10],
+          workers: 2,
         },
+        sizesOfOneWorker: [10],
         spreadUsers: 100,
         storms: { runs, identifying: 200, resuming: 200, settleSeconds: 0.5, idleSeconds: 1, workers: [2] },
         idle: [idle(200, 0)],
@@ -63,7 +67,9 @@ function planOf({ runs, isQuick, isKept }: Asked): Plan {
           // A process has descriptors for less than 20,000.
           sessionsOfALoadGroup: 7_500,
           servers: [1, 10, 100],
+          workers: 2,
         },
+        sizesOfOneWorker: [1_000, 5_000],
         spreadUsers: 1_000,
         storms: { runs, identifying: 5_000, resuming: 10_000, settleSeconds: 3, idleSeconds: 5, workers: [1, 2] },
         idle: [idle(5_000, 65), ...(isKept ? [idle(20_000, 65)] : [])],
@@ -81,11 +87,13 @@ export const gateway: Bench<Part, GatewayResults> = {
     const quiet = { ...quietExtent(isQuick), runs }
     const audience = Math.max(
       ...(only.has("sizes") ? [...plan.sizes.audiences, ...plan.sizes.plainAudiences] : [1]),
+      ...(only.has("worker") ? plan.sizesOfOneWorker : [1]),
       ...(only.has("latency") ? [plan.latency.listeners] : [1]),
     )
     const idlers = Math.max(
       ...(only.has("storms") ? [plan.storms.identifying, plan.storms.resuming] : [0]),
-      ...(only.has("idle") ? [quiet.sessions, ...plan.idle.map(one => one.idleSessions + firstSessions)] : [0]),
+      ...(only.has("idle") ? plan.idle.map(one => one.idleSessions + firstSessions) : [0]),
+      ...(only.has("quiet") ? [quiet.sessions] : [0]),
       ...(only.has("latency") ? [plan.latency.storming] : [0]),
     )
     const spreads = only.has("sizes") ? { spreads: { users: plan.spreadUsers, servers: [...plan.sizes.servers] } } : {}
@@ -97,9 +105,13 @@ export const gateway: Bench<Part, GatewayResults> = {
         if (only.has("idle")) {
           results.idle = []
           for (const extent of plan.idle) results.idle.push(await benchIdle(harness, extent, say))
-          results.quiet = await benchQuiet(harness, quiet, say)
         }
+        if (only.has("quiet")) results.quiet = await benchQuiet(harness, quiet, say)
         if (only.has("sizes")) results.sizes = await benchSizes(harness, plan.sizes, say)
+        if (only.has("worker")) {
+          const alone = { ...plan.sizes, workers: 1, audiences: [], servers: [], plainAudiences: plan.sizesOfOneWorker }
+          results.sizes = [...(results.sizes ?? []), ...(await benchSizes(harness, alone, say))]
+        }
         if (only.has("storms")) results.storms = await benchStorms(harness, plan.storms, say)
         if (only.has("latency")) results.latency = await benchBusy(harness, plan.latency, say)
         return results

@@ -59,10 +59,13 @@ export interface SizesExtent {
   readonly sessionsOfALoadGroup: number
   /** Over how many servers the sessions of a spread are. */
   readonly servers: readonly number[]
+  /** Web workers. */
+  readonly workers: number
 }
 
 export interface SizeResult {
   readonly clients: "mixed" | "plain"
+  readonly workers: number
   readonly sessions: number
   readonly servers: number
   /** Who hears a post, on average. */
@@ -152,7 +155,8 @@ export async function benchSizes(
   extent: SizesExtent,
   say: (what: string) => void,
 ): Promise<SizeResult[]> {
-  const starling = await harness.startStarling()
+  const { workers } = extent
+  const starling = await harness.startStarling({ WORKERS: String(workers) })
   const results: SizeResult[] = []
   try {
     const { audience, spreads } = harness.population
@@ -259,7 +263,7 @@ async function measureGrowing(
       const [run] = saturated.runs.starling
       const frameBytes = lengths(kinds, bytes)
       const hearers = run!.deliveries / run!.posts
-      results.push({ clients, sessions, servers, hearers, frameBytes, saturated, oneAtATime })
+      results.push({ clients, workers: extent.workers, sessions, servers, hearers, frameBytes, saturated, oneAtATime })
     }
   } finally {
     await real.stop()

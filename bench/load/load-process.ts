@@ -9,7 +9,7 @@ import { closeCodes } from "../../src/contract/core/gateway-codes.ts"
 import { Histogram } from "../statistics.ts"
 import type { LatencySummary } from "../statistics.ts"
 import type { DialectName } from "./dialects.ts"
-import { HttpConnection } from "./http-connection.ts"
+import { HttpConnection, type HttpReply } from "./http-connection.ts"
 import { markedBody, MarkReader } from "./marked-posts.ts"
 import type { Around } from "./marked-posts.ts"
 import { NatsConnection } from "./nats-connection.ts"
@@ -139,6 +139,8 @@ export interface Getting {
   first: number
   /** Kept connections, which take turns. */
   connections: number
+  /** As clients do: all that somebody asks goes over one of them. */
+  keepsConnection?: boolean
   inFlight: number
   seconds: number
   /** Ends earlier when there were so many. */
@@ -649,21 +651,35 @@ function stopSigningIn(): null {
 
 async function gets(input: Getting): Promise<Commands["gets"]["output"]> {
   const { url, path, tokens, atATime, timesEach, first, connections, inFlight, seconds, most } = input
+  const isKept = input.keepsConnection === true
   const groups = Math.floor(tokens.length / atATime)
   const tokenOf = (number: number) =>
     tokens[(Math.floor(number / (atATime * timesEach)) % groups) * atATime + (number % atATime)]!
   const latency = new Histogram()
   return withConnections(url, Array.from({ length: connections }), async all => {
     const free = [...all]
+    /** The last request on each connection. */
+    const under = all.map(() => Promise.resolve() as Promise<unknown>)
     const from = performance.now()
     const until = from + seconds * 1_000
     let count = 0
+    const getByChance = async (number: number): Promise<HttpReply> => {
+      const connection = free.shift()!
+      const reply = await connection.get(path, tokenOf(number))
+      free.push(connection)
+      return reply
+    }
+    const getOverOwn = (number: number): Promise<HttpReply> => {
+      const place = (number % atATime) % connections
+      const reply = under[place]!.then(() => all[place]!.get(path, tokenOf(number)))
+      under[place] = reply
+      return reply
+    }
     const lane = async () => {
       for (let now = performance.now(); now < until && count < most;) {
-        const connection = free.shift()!
-        const reply = await connection.get(path, tokenOf(first + count++))
+        const number = first + count++
+        const reply = await (isKept ? getOverOwn(number) : getByChance(number))
         if (reply.status !== 200) throw new Error(`GET ${path}: ${reply.status} ${reply.body.toString()}`)
-        free.push(connection)
         const done = performance.now()
         latency.record(done - now)
         now = done

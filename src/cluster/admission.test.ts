@@ -6,7 +6,7 @@ import { createAdmission, routeBucket, type Admitted } from "./admission.ts"
 import { redisKeys } from "./keys.ts"
 import { openRedis } from "./redis.ts"
 import { createTokens, hashSecret, newSecret, type AccessSession } from "./tokens.ts"
-import { systemClock } from "../std/system-clock.ts"
+import { leasesOfTwo } from "../../tests/kit/lease-options.ts"
 import { ordinary } from "../../tests/kit/ordinary-session.ts"
 
 const redis = openRedis(inject("redis"), "admission test", () => {})
@@ -21,7 +21,7 @@ const unlimited = { global: { ...plenty, algorithm: "token" as const }, user: pl
 const bucketOf = (limit: Partial<RateLimit>) => routeBucket({ ...plenty, scope: "route", ...limit }, "GET /things")
 
 /** Whatever they test, it holds with leases, too. */
-const leases = { leaseTokens: 16, leaseMs: 1_000, maxLeases: 1_000, clock: systemClock, isServing: () => true }
+const leases = leasesOfTwo
 
 let keys: ReturnType<typeof redisKeys>
 let stored: Map<string, AccessSession>

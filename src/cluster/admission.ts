@@ -1,5 +1,4 @@
 import { hash, timingSafeEqual } from "node:crypto"
-import { unavailable } from "../contract/core/errors.ts"
 import { defaultRateLimits, labelOf, type RateLimit, type RateLimits } from "../contract/core/limits.ts"
 import type { Route } from "../contract/core/registry.ts"
 import { isAdministrator } from "../domain/accounts/accounts.ts"
@@ -14,9 +13,9 @@ import { onNewReplication } from "./replication.ts"
 import {
   barredUntil,
   isSameClient,
-  maxLooks,
   type AccessSession,
   type CachedSession,
+  type Judged,
   type PresentedToken,
   type Tokens,
 } from "./tokens.ts"
@@ -29,6 +28,7 @@ export interface RouteBucket {
   readonly name: string
   /** "algorithm requests burst window scope", and " requests:window" for each cap. */
   readonly text: string
+  readonly capacity: number
   /** Whether a worker may take more than one request at once from it. */
   readonly isLent: boolean
 }
@@ -39,8 +39,11 @@ export const routeBucket = (limit: RateLimit, label: string): RouteBucket => ({
   byResource: limit.scope === "resource" || limit.scope === "webhook",
   name: `:r:${label}`,
   text: [limit.algorithm, limit.requests, limit.burst, windowOf(limit), limit.scope, ...capsOf(limit)].join(" "),
+  capacity: capacityOf(limit),
   isLent: isLent(limit),
 })
+
+const capacityOf = ({ requests, burst }: RateLimit): number => requests + burst
 
 /** What has caps or belongs to everybody is counted one by one. */
 const isLent = ({ caps = [], scope }: RateLimit): boolean => caps.length === 0 && scope !== "webhook"
@@ -107,6 +110,8 @@ export interface AdmissionOptions {
     readonly clock: Pick<Clock, "monotonic" | "every">
     /** Whether this worker is within its lease as a member. */
     readonly isServing: () => boolean
+    /** Web workers of the cluster, this one among them. */
+    readonly workers: () => number
   }
   metrics?: Metrics
 }
@@ -143,26 +148,35 @@ export function createAdmission(options: AdmissionOptions) {
 
   async function admitToken(presented: PresentedToken, request: AdmissionRequest): Promise<Admitted> {
     let found = await tokens.findCached(presented)
-    // A session may be renewed between its being cached and the next look.
-    for (let looks = 0; found === undefined; looks++) {
-      if (looks === maxLooks) throw unavailable("session cache loses its entry")
+    if (found === undefined) {
       const refused = await asking.look(request)
       if (refused) return refused
-      found = (await tokens.fill(presented.session_id)) ? await tokens.findCached(presented) : "revoked"
+      found = await tokens.findStored(presented)
     }
     return typeof found === "string" ? asking.failed(found, request) : admitSession(found, request)
   }
 
-  async function admitFreely({ token, fingerprint }: AdmissionRequest): Promise<AdmittedFreely> {
+  /** No promise where nobody has to be asked. */
+  function admitFreely(request: AdmissionRequest): AdmittedFreely | Promise<AdmittedFreely> {
+    const { token } = request
     if (token === undefined) return { verdict: "ok", caller: undefined, touch: false, figures: undefined }
     if (token === null) return { verdict: "anonymous", figures: undefined }
     const presented = tokens.present(token)
     if (typeof presented === "string") return { verdict: presented, figures: undefined }
-    const session = tokens.kept(presented) ?? (await tokens.find(presented))
-    if (typeof session === "string") return { verdict: session, figures: undefined }
-    if (fingerprint !== undefined && !isSameClient(session, fingerprint))
+    const kept = tokens.kept(presented)
+    return kept === undefined ? findFreely(presented, request) : letInFreely(kept, request)
+  }
+
+  const findFreely = async (presented: PresentedToken, request: AdmissionRequest): Promise<AdmittedFreely> =>
+    letInFreely(await tokens.find(presented), request)
+
+  function letInFreely(found: Judged, { fingerprint }: AdmissionRequest): AdmittedFreely | Promise<AdmittedFreely> {
+    if (typeof found === "string") return { verdict: found, figures: undefined }
+    if (fingerprint !== undefined && !isSameClient(found, fingerprint))
       return { verdict: "revoked", figures: undefined }
-    return { verdict: "ok", caller: session, touch: await tokens.touch(session), figures: undefined }
+    const touch = tokens.touch(found)
+    if (touch === false) return { verdict: "ok", caller: found, touch, figures: undefined }
+    return touch.then(isDue => ({ verdict: "ok", caller: found, touch: isDue, figures: undefined }))
   }
 
   const knows = (bypass: string) => secret !== undefined && timingSafeEqual(digestOf(bypass), secret)
@@ -205,7 +219,12 @@ function createAsking({ redis, keys, leases: leasing, metrics }: AdmissionOption
   const buckets = openBuckets(redis, keys.bucket(""), common, leasing ? Leases.msInRedis(leasing) : 0)
   const leases =
     leasing && leasing.leaseTokens > 1 && leasing.leaseMs > 0 && isLent(common.global) && isLent(common.user)
-      ? new Leases({ bounds: leasing, ...leasing, ask: buckets.ask })
+      ? new Leases({
+          bounds: leasing,
+          ...leasing,
+          capacity: Math.min(capacityOf(common.global), capacityOf(common.user)),
+          ask: buckets.ask,
+        })
       : undefined
   if (leases) {
     onNewReplication(redis, () => leases.drop()) // LEASE3
@@ -287,8 +306,8 @@ function createAsking({ redis, keys, leases: leasing, metrics }: AdmissionOption
       if (!leases || bucket?.isLent === false) return askForSession(session, request, undefined)
       const lease = leases.of(
         session.user_id,
+        bucket ?? noBucket,
         limitPercent(session.tier, session.bot),
-        bucket?.text ?? "",
         bucket ? nameOf(bucket, request) : "",
         bucket?.scope === "ip" ? request.address : "",
       )
@@ -308,6 +327,8 @@ function createAsking({ redis, keys, leases: leasing, metrics }: AdmissionOption
     countFailed: buckets.countFailed,
   }
 }
+
+const noBucket = { text: "", capacity: Infinity }
 
 const withAddress = ({ address, token, fingerprint, bucket, resource }: AdmissionRequest): AdmissionRequest => ({
   address,
@@ -344,6 +365,7 @@ const questionOf = (kind: string, request: AdmissionRequest, session?: AccessSes
   bucket: request.bucket?.text ?? "",
   name: request.bucket ? nameOf(request.bucket, request) : "",
   more: 0,
+  share: 1,
   ended: "",
 })
 

@@ -17,8 +17,9 @@ export interface BucketQuestion {
   /** The route's own bucket as the script reads it, and the rest of its name; both "" without one. */
   readonly bucket: string
   readonly name: string
-  /** How many more to lend. */
+  /** How many more to lend at most, and one part in how many of what remains. */
   readonly more: number
+  readonly share: number
   /** The lease that ends before, as the script reads it; "": none. */
   readonly ended: string
 }
@@ -62,7 +63,7 @@ export function openBuckets(redis: Redis, prefix: string, limits: Limits, leaseM
   async function askAbout(caller: string, questions: readonly BucketQuestion[]): Promise<BucketAnswer[]> {
     const args: (string | number)[] = [prefix, leaseMs]
     for (const one of questions)
-      args.push(one.kind, one.caller, one.percent, one.address, one.bucket, one.name, one.more, one.ended)
+      args.push(one.kind, one.caller, one.percent, one.address, one.bucket, one.name, one.more, one.share, one.ended)
     const answers = await orUnavailable(scripts.admit(`${prefix}caller:{${slotOf(caller)}}`, ...args))
     return answers.map(parseAnswer)
   }

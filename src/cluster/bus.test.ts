@@ -192,3 +192,17 @@ test("nothing is looked at again and again while nobody waits for an answer", as
   await expect(unanswered).rejects.toThrow()
   expect(timers()).toBe(0)
 })
+
+test("a refusal of a newer worker, whose code is not known here, is one that can be told", async () => {
+  const { here, there, toHere, toThere } = pair()
+  const details = { message: "Too many umbrellas" }
+  there.handle("rain", async () => {
+    const refusal = fail("bad_request", details)
+    throw Object.assign(refusal, { code: "umbrella_limit" })
+  })
+  const asked = here.request("there", "rain", {}, 1_000)
+  const refused = expect(asked).rejects.toMatchObject({ code: "bad_request", message: details.message, details })
+  await toThere()
+  await toHere()
+  await refused
+})

@@ -1,4 +1,4 @@
-import { Failure, fail, type FailureDetails } from "../contract/core/errors.ts"
+import { Failure, fail, failureOf, type FailureDetails } from "../contract/core/errors.ts"
 import type { Clock } from "../std/clock.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
@@ -204,7 +204,7 @@ export class Bus {
         return this.#settle(message[1])?.resolve(message[2])
       case "refusal":
         return this.#settle(message[1])?.reject(
-          message[2] === "internal" && !message[4] ? new NotHandled(message[3]) : fail(message[2], message[3]),
+          message[2] === "internal" && !message[4] ? new NotHandled(message[3]) : failureOf(message[2], message[3]),
         )
       case "moved":
         return this.#settle(message[1])?.reject(new ShardMoved())

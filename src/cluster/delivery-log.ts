@@ -86,9 +86,16 @@ export class DeliveryLogs {
 
   /** Where these workers' logs are. */
   places(workers: Iterable<string>): LogPlaces {
-    const places = Object.fromEntries([...workers].map(worker => [worker, this.at(worker)]))
-    const [first, ...others] = new Set(Object.values(places))
-    return others.length === 0 ? (first ?? "") : places
+    const places: Record<string, string> = {}
+    let first: string | undefined
+    let isOne = true
+    for (const worker of workers) {
+      const at = this.at(worker)
+      places[worker] = at
+      first ??= at
+      if (at !== first) isOne = false
+    }
+    return isOne ? (first ?? "") : places
   }
 
   /** Another text each time that a part of what was appended may be lost. */

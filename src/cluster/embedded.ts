@@ -21,9 +21,12 @@ import {
   within,
 } from "../std/child-server.ts"
 import { claimFolder, isUnlocked, whileLocked } from "../std/folder-claim.ts"
+import { socketFolderOf, type SocketFolder } from "../std/socket-folder.ts"
 
 export interface EmbeddedRedis {
   url: string
+  /** The same through a unix socket, where there can be one: for this user's programs on this machine. */
+  localUrl: string
   pid: number
   /** Resolves, never rejects, with how the server ended; also when nobody stopped it. */
   exited: Promise<string>
@@ -68,6 +71,7 @@ export async function startEmbeddedRedis(options: EmbeddedRedisOptions): Promise
   await mkdir(options.dataDir, { recursive: true })
   const dataDir = await realpath(options.dataDir)
   const release = await claimFolder(join(dataDir, "redis.lock"), log)
+  let sockets: SocketFolder | undefined
   try {
     const folder = join(dataDir, "redis")
     await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -76,7 +80,9 @@ export async function startEmbeddedRedis(options: EmbeddedRedisOptions): Promise
       throw new Error(
         `${folder}: a Redis of another container runs over it; end that container, or set another DATA_DIR`,
       )
-    const { url, server } = await launch(command, { ...options, dataDir })
+    sockets = await socketFolderOf("redis", undefined)
+    const socket = sockets && join(sockets.folder, "redis")
+    const { url, server } = await launch(command, { ...options, dataDir }, socket)
 
     let stopping = false
     const done = server.exited.then(how => {
@@ -86,15 +92,18 @@ export async function startEmbeddedRedis(options: EmbeddedRedisOptions): Promise
     log.info({ port: Number(new URL(url).port), of_pid: server.pid }, "embedded Redis is ready")
     return {
       url,
+      localUrl: socket === undefined ? url : `${url}?path=${encodeURIComponent(socket)}`,
       pid: server.pid,
       exited: done,
       async stop() {
         stopping = true
         await server.stop()
+        await sockets?.remove()
         await release()
       },
     }
   } catch (error) {
+    await sockets?.remove()
     await release()
     throw error
   }
@@ -133,6 +142,7 @@ async function endLeftOver(folder: string, log: ChildLog): Promise<void> {
 async function launch(
   command: string,
   { dataDir, port: wanted, password: given, appendonly = true }: EmbeddedRedisOptions,
+  socket: string | undefined,
 ): Promise<{ url: string; server: ChildServer }> {
   const folder = join(dataDir, "redis")
   const logFile = join(dataDir, "redis.log")
@@ -143,6 +153,7 @@ async function launch(
     const lines = [
       "bind 127.0.0.1",
       `port ${port}`,
+      ...(socket === undefined ? [] : [`unixsocket ${JSON.stringify(socket)}`, "unixsocketperm 700"]),
       `requirepass ${password}`,
       `dir ${JSON.stringify(folder)}`,
       `pidfile ${JSON.stringify(join(folder, "redis.pid"))}`,

@@ -86,7 +86,7 @@ test("sessions that begin in one turn cost one script; of six of one user each i
   const { sizes, records } = counted()
   const six = Array.from({ length: 6 }, (_, i) => begun(`s${i}`, "7"))
   const told = await Promise.all([...six.map(one => records.begin(one)), records.begin(begun("other", "9"))])
-  expect(told.map(workers => workers.length)).toEqual([1, 2, 3, 4, 5, 6, 1])
+  expect(told.map(workers => workers?.length)).toEqual([1, 2, 3, 4, 5, 6, 1])
   expect(sizes).toEqual([7])
   expect(await records.load("s3")).toEqual(six[3])
   expect(await records.disconnect("7", "s5", "east")).toHaveLength(5)
@@ -119,6 +119,25 @@ test("a Redis that fails fails all that go together, and none of the next", asyn
   expect(await failing.begin(begun("9", "9"))).toEqual(["east"])
   expect([await records.begin(begun("7", "7")), sizes]).toEqual([["east"], [1]])
   await redis.del("test-wrong")
+})
+
+test("a session is claimed from its holder alone, once, and another worker's does not begin", async () => {
+  const { records } = counted()
+  await Promise.all(["a", "b", "c"].map(id => records.begin(begun(id, "7"))))
+  const claims = [
+    records.claim("a", "east", "west"),
+    records.claim("a", "east", "north"),
+    records.claim("b", "south", "west"),
+    records.claim("none", "east", "west"),
+    records.forget("c", "east"),
+  ]
+  expect(await Promise.all(claims)).toEqual([true, false, false, false, undefined])
+  const loaded = await Promise.all(["a", "b", "c", "none"].map(id => records.load(id)))
+  expect(loaded).toEqual([{ ...begun("a", "7"), worker: "west" }, begun("b", "7"), undefined, undefined])
+  // Its record is west's by now: nothing is counted and nothing written.
+  expect(await records.begin(begun("a", "9", 2))).toBeUndefined()
+  expect(await records.connect("9", "z", "east")).toEqual(["east"])
+  expect(await records.load("a")).toMatchObject({ worker: "west", guilds: ["1"] })
 })
 
 async function onlyKey(pattern: string): Promise<string> {

@@ -92,7 +92,7 @@ test("LEASE2: what goes back with a request that is refused has gone back", asyn
   const asking = (common: { global: RateLimit; user: RateLimit }) =>
     openBuckets(redis, prefix, { ...common, ip: common.user }, 20)
   const { text: bucket, name } = routeBucket(limit("sliding", 100), "GET /things")
-  const one = { kind: "ok", caller: "u:7", percent: 100, address: "", bucket, name, more: 0, ended: "" }
+  const one = { kind: "ok", caller: "u:7", percent: 100, address: "", bucket, name, more: 0, share: 3, ended: "" }
   const user = limit("sliding", 1_000)
   const buckets = asking({ global: limit("token", 10), user })
   const { lent, nowMs, lentForMs } = await buckets.ask({ ...one, more: 3 })
@@ -111,7 +111,8 @@ test("LEASE2: what goes back with a request that is refused has gone back", asyn
 function scene(bounds: Partial<LeaseBounds> = {}, answer: Partial<BucketAnswer> = {}) {
   const asked: BucketQuestion[] = []
   const timers: (() => void)[] = []
-  const world = { now: 0, isServing: true, isDown: false }
+  /** By default too narrow a route for leases in advance. */
+  const world = { now: 0, isServing: true, isDown: false, capacity: 15 }
   const leases = new Leases({
     bounds: { leaseTokens: 16, leaseMs: 1_000, maxLeases: 10, ...bounds },
     clock: {
@@ -122,18 +123,20 @@ function scene(bounds: Partial<LeaseBounds> = {}, answer: Partial<BucketAnswer> 
       },
     },
     isServing: () => world.isServing,
+    workers: () => 2,
+    capacity: 60,
     async ask(question) {
       asked.push(question)
       if (world.isDown) throw new Error("Redis is away")
       return { verdict: "ok", bucket: 1, limit: 1_000, remaining: 900, waitMs: 0, nowMs: 5_000, lent: question.more, lentForMs: 1_500, ...answer }
     },
   }) // prettier-ignore
-  const lease = (name = "") => leases.of("7", 100, "", name, "")!
+  const lease = (name = "", user = "7") => leases.of(user, { text: "", capacity: world.capacity }, 100, name, "")!
   return {
     leases, lease, asked, timers, world,
     /** @returns whether it was let in without asking */
-    async request(name = ""): Promise<boolean> {
-      const one = lease(name)
+    async request(name = "", user = "7"): Promise<boolean> {
+      const one = lease(name, user)
       if (leases.spend(one, world.now)) return true
       await leases.ask(one)
       return false
@@ -144,7 +147,7 @@ function scene(bounds: Partial<LeaseBounds> = {}, answer: Partial<BucketAnswer> 
   } // prettier-ignore
 }
 
-test("LEASE4: a lease is at most four times what was let in within the one before; a caller who asks seldom holds nothing", async () => {
+test("LEASE4: a lease is at most four times what was let in within the one before; where a route is narrow, a caller who asks seldom holds nothing", async () => {
   const { request, more, world, leases } = scene()
   for (let i = 0; i < 100; i++) await request()
   expect(more()).toEqual([0, 3, 15, 15, 15, 15, 15, 15])
@@ -160,6 +163,97 @@ test("LEASE4: a lease is at most four times what was let in within the one befor
   await request()
   expect(more().at(-1)).toBe(14)
   expect(leases.held).toBe(14)
+})
+
+test("LEASE4: in advance a user is lent for one route at a time, by all workers together at most half of what remains", async () => {
+  const prefix = `test-${randomUUID()}:`
+  const route: RateLimit = { requests: 60, seconds: 60, burst: 20, algorithm: "sliding", scope: "user" }
+  const common = { global: { ...route, requests: 1_000 }, user: { ...route, requests: 1_000 }, ip: route }
+  const { text, name, capacity } = routeBucket(route, "GET /things")
+  // Of what each finds; fewer than four are not worth it.
+  const lentOf80 = [[19], [19, 14], [13, 10, 9], [4, 4, 4, 4, 0, 0, 0, 0]]
+  for (const expected of lentOf80) {
+    const workers = expected.length
+    let remaining = capacity
+    const lent: number[] = []
+    for (let worker = 0; worker < workers; worker++) {
+      const buckets = openBuckets(redis, `${prefix}${workers}:`, common, 60_000)
+      const leases = new Leases({
+        bounds: { leaseTokens: 1_000, leaseMs: 40_000, maxLeases: 10 },
+        clock: { monotonic: () => 0, every: () => ({ stop() {} }) },
+        isServing: () => true,
+        workers: () => workers,
+        capacity: 1_000,
+        ask: buckets.ask,
+      })
+      const ask = async (name: string) => (await leases.ask(leases.of("7", { text, capacity }, 100, name, "")!))!
+      const [first, second] = [await ask(name), await ask(":r:other")]
+      remaining -= 1 + first.lent
+      expect(first.remaining).toBe(remaining + first.lent)
+      if (first.lent > 0) expect(second.lent).toBe(0)
+      lent.push(first.lent)
+    }
+    expect(lent).toEqual(expected)
+  }
+})
+
+test("twenty requests of a user in a row ask Redis twice through one worker, three times through two", async () => {
+  const limit = (requests: number): RateLimit => ({
+    requests, seconds: 60, burst: 10, algorithm: "sliding", scope: "user",
+  }) // prettier-ignore
+  const route = routeBucket(limit(30), "GET /things")
+  const common = { global: limit(1_000), user: limit(80), ip: limit(80) }
+  for (const [count, questions] of [
+    [1, 2],
+    [2, 3],
+  ] as const) {
+    const buckets = openBuckets(redis, `test-${randomUUID()}:`, common, 60_000)
+    let asked = 0
+    const workers = Array.from(
+      { length: count },
+      () =>
+        new Leases({
+          bounds: { leaseTokens: 16, leaseMs: 1_000, maxLeases: 10 },
+          clock: { monotonic: () => 0, every: () => ({ stop() {} }) },
+          isServing: () => true,
+          workers: () => 2,
+          capacity: 90,
+          ask(question) {
+            asked++
+            return buckets.ask(question)
+          },
+        }),
+    )
+    for (let i = 0; i < 20; i++) {
+      const leases = workers[i % count]!
+      const lease = leases.of("7", route, 100, route.name, "")!
+      if (!leases.spend(lease, 0)) expect((await leases.ask(lease))?.verdict).toBe("ok")
+    }
+    expect(asked).toBe(questions)
+  }
+})
+
+test("LEASE4: nothing is lent in advance while few of those who come come again, but to one in sixteen", async () => {
+  const { request, more, world, sweep, leases } = scene()
+  world.capacity = 40
+  const isSpared: boolean[] = []
+  const come = async (user: number, requests: number) => {
+    for (let i = 0; i < requests; i++) isSpared.push(await request("", `${user}`))
+    world.now += 1_000
+    sweep()
+    world.now += 1_000
+    sweep()
+  }
+  for (let user = 0; user < 20; user++) await come(user, 2)
+  expect(more()).toEqual(Array(20).fill(9))
+  expect(isSpared.filter(Boolean)).toHaveLength(20)
+  expect(leases.held).toBe(0)
+  for (let user = 100; user < 400; user++) await come(user, 1)
+  const lent = more().slice(20)
+  expect(lent.slice(0, 29)).toEqual(Array(29).fill(9))
+  expect(lent.slice(30).filter(count => count > 0).length).toBe(Math.floor(270 / 16))
+  for (let user = 500; user < 1_500; user++) await come(user, 2)
+  expect(more().slice(-100)).toEqual(Array(100).fill(9))
 })
 
 test("LEASE2: what is left of a lease goes back once, and is spent no more", async () => {
@@ -210,14 +304,14 @@ test("LEASE1: a lease begins before the call is sent, so a late answer leaves le
 })
 
 test("LEASE3: a worker that is not within its lease as a member, or is connected to another Redis, spends nothing", async () => {
-  const { request, sweep, settled, leases, timers, world } = scene()
+  const { request, lease, sweep, settled, leases, timers, world } = scene()
   for (let i = 0; i < 4; i++) await request()
   world.isServing = false
   expect(await request()).toBe(false)
   world.isServing = true
   expect(await request()).toBe(true)
   const told = settled().length
-  const held = leases.of("7", 100, "", "", "")!
+  const held = lease()
   const late = leases.ask(held)
   leases.drop()
   await late
@@ -236,15 +330,20 @@ test("requests that come while a lease is asked for wait for it, as many as it i
   world.now += 1
   await Promise.all(Array.from({ length: 16 }, () => request()))
   expect(more().slice(8)).toEqual([15])
+  const wide = scene()
+  wide.world.capacity = 40
+  expect(await Promise.all(Array.from({ length: 12 }, () => wide.request()))).toEqual(Array(12).fill(false))
+  // One for all whom the lease lets in; the others ask for themselves.
+  expect(wide.more()).toEqual([9, 0, 0])
 })
 
 test("the number of leases is bounded, and nothing wakes up when there are none", async () => {
-  const { leases, timers, sweep, world, request } = scene({ maxLeases: 3 })
+  const { lease, timers, sweep, world, request } = scene({ maxLeases: 3 })
   for (const name of ["a", "b", "c"]) await request(name)
-  expect(leases.of("7", 100, "", "d", "")).toBeUndefined()
+  expect(lease("d")).toBeUndefined()
   expect(timers).toHaveLength(1)
   world.now += 2_000
   sweep()
   expect(timers).toEqual([])
-  expect(leases.of("8", 100, "", "d", "")).toBeDefined()
+  expect(lease("d", "8")).toBeDefined()
 })

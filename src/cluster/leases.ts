@@ -16,20 +16,46 @@ export interface LeasesOptions {
   readonly clock: Pick<Clock, "monotonic" | "every">
   /** Whether this worker is within its lease as a member. */
   readonly isServing: () => boolean
+  /** Web workers of the cluster, this one among them. */
+  readonly workers: () => number
+  /** What the scarcest of the buckets holds that every request meets; about, as a tier may scale it. */
+  readonly capacity: number
   readonly ask: (question: BucketQuestion) => Promise<BucketAnswer>
 }
 
 type LeaseKey = Pick<BucketQuestion, "caller" | "percent" | "address" | "bucket" | "name">
 
+/** A route's own bucket; where it has none, the text is "" and the capacity endless. */
+export interface RouteCapacity {
+  /** As the script reads it. */
+  readonly text: string
+  readonly capacity: number
+}
+
+/** Who asks. */
+interface Asker {
+  readonly user: string
+  /** By the name of the route's bucket. */
+  readonly leases: Map<string, Lease>
+  /** Requests that may be let in without asking, by all of these leases. */
+  held: number
+  /** One of them is asked for in advance. */
+  isTrying: boolean
+}
+
 /** What is lent of the buckets that the requests of one caller to one route meet. */
 export class Lease {
-  readonly user: string
+  readonly asker: Asker
   readonly key: LeaseKey
+  /** What the scarcest of its buckets holds, about. */
+  readonly capacity: number
   /** Requests that may still be let in, before `until`. */
   unspent = 0
   until = -Infinity
   /** How much the lease was; 0 when it has been settled. */
   count = 0
+  /** Lent before the caller had asked again. */
+  isInAdvance = false
   /** When it was taken and when it ends, by the clock of Redis. */
   takenAtMs = 0
   endsAtMs = 0
@@ -45,9 +71,10 @@ export class Lease {
   /** `X-RateLimit-Bucket` of the buckets, by number. */
   readonly names: (string | undefined)[] = [undefined, undefined, undefined]
 
-  constructor(user: string, key: LeaseKey) {
-    this.user = user
+  constructor(asker: Asker, key: LeaseKey, capacity: number) {
+    this.asker = asker
     this.key = key
+    this.capacity = capacity
   }
 }
 
@@ -56,6 +83,19 @@ const keptFor = 1.5
 
 /** LEASE4 */
 const growth = 4
+
+/** What is lent is at most one part in so many of what remains. */
+const share = 3
+/** In advance, all workers together are lent at most a half; and each as much as if there were at least two. */
+const advanceShareOf = (workers: number): number => 2 * Math.max(2, workers)
+/** In advance fewer are not worth that others have less; admit.lua says the same. */
+const fewestInAdvance = 4
+
+/** Leases in advance are asked for while so many in a hundred spare a question; else only one in `callersPerTrial` is. */
+const worthwhilePercent = 40
+const callersPerTrial = 16
+/** Of so many the last are reckoned with. */
+const advancesRemembered = 32
 
 /**
  * Requests that are let in without asking Redis. A call of the script takes some more than the one request from all buckets
@@ -66,15 +106,19 @@ const growth = 4
  *       heard of it, it is lost.
  *   LEASE3  A worker that is not within its lease as a member spends nothing, and one that is connected to another Redis
  *       nothing that it was lent before.
- *   LEASE4  A caller who asks seldom holds nothing: a lease is at most four times what was let in within the lease before it.
+ *   LEASE4  A lease is at most four times what was let in within the lease before it. Who has not asked lately is lent something
+ *       in advance for one route at a time, all workers together at most half of what remains; and nothing while few of those
+ *       who come come again.
  */
 export class Leases {
   readonly #options: LeasesOptions
-  /** By user, then by the name of the route's bucket. */
-  readonly #byUser = new Map<string, Map<string, Lease>>()
+  readonly #askers = new Map<string, Asker>()
   readonly #sweeping: SweepWhileAny
   #size = 0
   #held = 0
+  /** How many in a hundred leases in advance have spared a question. */
+  #sparing = 100
+  #trials = 0
 
   constructor(options: LeasesOptions) {
     this.#options = options
@@ -91,20 +135,27 @@ export class Leases {
   }
 
   /** How often a user asks for something; undefined when too many are remembered already. */
-  of(user: string, percent: number, bucket: string, name: string, address: string): Lease | undefined {
-    let byName = this.#byUser.get(user)
-    const known = byName?.get(name)
+  of(
+    user: string,
+    { text: bucket, capacity }: RouteCapacity,
+    percent: number,
+    name: string,
+    address: string,
+  ): Lease | undefined {
+    let asker = this.#askers.get(user)
+    const known = asker?.leases.get(name)
     if (known) {
       const { key } = known
       if (key.percent === percent && key.bucket === bucket && key.address === address) return known
       this.#settle(known)
       this.#forget(known)
-      byName = this.#byUser.get(user)
+      asker = this.#askers.get(user)
     }
     if (this.#size >= this.#options.bounds.maxLeases) return undefined
-    if (!byName) this.#byUser.set(user, (byName = new Map()))
-    const lease = new Lease(user, { caller: `u:${user}`, percent, address, bucket, name })
-    byName.set(name, lease)
+    if (!asker) this.#askers.set(user, (asker = { user, leases: new Map(), held: 0, isTrying: false }))
+    const most = Math.min(this.#options.capacity, Math.floor((capacity * percent) / 100))
+    const lease = new Lease(asker, { caller: `u:${user}`, percent, address, bucket, name }, most)
+    asker.leases.set(name, lease)
     this.#size++
     this.#sweeping.begin()
     return lease
@@ -115,7 +166,7 @@ export class Leases {
     if (lease.unspent === 0 || now >= lease.until || !this.#options.isServing()) return false // LEASE1, LEASE3
     lease.unspent--
     lease.admitted++
-    this.#held--
+    this.#hold(lease, -1)
     return true
   }
 
@@ -129,51 +180,79 @@ export class Leases {
       await lease.asking
       if (this.spend(lease, this.#options.clock.monotonic())) return undefined
     }
-    const answer = await (lease.asking ? this.#askFor(lease, "ok", 0, "") : this.#renew(lease))
+    const answer = await (lease.asking ? this.#askFor(lease, "ok", 0, share, "") : this.#renew(lease))
     if (answer.verdict === "ok") lease.admitted++
     return answer
   }
 
   /** What was lent is spent by nobody any more, nor given back: it is not known who keeps it. */
   drop(): void {
-    for (const byName of this.#byUser.values()) for (const lease of byName.values()) lease.isForgotten = true
-    this.#byUser.clear()
+    for (const { leases } of this.#askers.values()) for (const lease of leases.values()) lease.isForgotten = true
+    this.#askers.clear()
     this.#size = 0
     this.#held = 0
     this.#sweeping.stop()
   }
 
-  #askFor({ key }: Lease, kind: "ok" | "settle", more: number, ended: string): Promise<BucketAnswer> {
+  #askFor(
+    { key }: Lease,
+    kind: "ok" | "settle",
+    more: number,
+    lentShare: number,
+    ended: string,
+  ): Promise<BucketAnswer> {
     const { caller, percent, address, bucket, name } = key
-    return this.#options.ask({ kind, caller, percent, address, bucket, name, more, ended })
+    return this.#options.ask({ kind, caller, percent, address, bucket, name, more, share: lentShare, ended })
   }
 
   async #renew(lease: Lease): Promise<BucketAnswer> {
+    const { asker } = lease
     const askedAt = this.#options.clock.monotonic()
-    const more = this.#demand(lease, askedAt) - 1
+    const inAdvance = this.#advance(lease, askedAt)
+    const isInAdvance = inAdvance !== undefined
+    const { more, lentShare } = inAdvance ?? { more: this.#demand(lease, askedAt) - 1, lentShare: share }
     const ended = this.#end(lease)
     lease.askedAt = askedAt
     lease.admitted = 0
     lease.seats = more
-    const asking = this.#askFor(lease, "ok", more, ended)
+    if (isInAdvance) asker.isTrying = true
+    const asking = this.#askFor(lease, "ok", more, lentShare, ended)
     lease.asking = asking
     try {
       const answer = await asking
       lease.said = answer
-      if (answer.lent > 0 && !lease.isForgotten) this.#take(lease, answer, askedAt)
+      if (answer.lent > 0 && !lease.isForgotten) this.#take(lease, answer, askedAt, isInAdvance)
       return answer
     } finally {
       lease.asking = undefined
+      if (isInAdvance) asker.isTrying = false
     }
   }
 
-  #take(lease: Lease, { lent, lentForMs, nowMs }: BucketAnswer, askedAt: number): void {
+  /** LEASE4. @returns what a caller who has not asked lately may be lent; undefined: nothing in advance */
+  #advance({ asker, askedAt, capacity }: Lease, now: number): { more: number; lentShare: number } | undefined {
+    const { leaseTokens, leaseMs } = this.#options.bounds
+    if (now - askedAt < 2 * leaseMs || asker.held > 0 || asker.isTrying) return undefined
+    const lentShare = advanceShareOf(this.#options.workers())
+    const more = Math.min(leaseTokens - 1, Math.floor((capacity - 1) / lentShare))
+    if (more < fewestInAdvance) return undefined
+    const isWorthwhile = this.#sparing >= worthwhilePercent || ++this.#trials % callersPerTrial === 0
+    return isWorthwhile ? { more, lentShare } : undefined
+  }
+
+  #take(lease: Lease, { lent, lentForMs, nowMs }: BucketAnswer, askedAt: number, isInAdvance: boolean): void {
     lease.count = lent
     lease.unspent = lent
+    lease.isInAdvance = isInAdvance
     lease.until = askedAt + lentForMs / keptFor
     lease.takenAtMs = nowMs
     lease.endsAtMs = nowMs + lentForMs
-    this.#held += lent
+    this.#hold(lease, lent)
+  }
+
+  #hold({ asker }: Lease, more: number): void {
+    asker.held += more
+    this.#held += more
   }
 
   /** LEASE4 */
@@ -188,31 +267,38 @@ export class Leases {
   #end(lease: Lease): string {
     const { count, unspent, takenAtMs, endsAtMs } = lease
     if (count === 0) return ""
+    this.#judge(lease)
     lease.count = 0
     lease.unspent = 0
-    this.#held -= unspent
+    this.#hold(lease, -unspent)
     return `${takenAtMs} ${endsAtMs} ${count} ${unspent}`
+  }
+
+  /** LEASE4 */
+  #judge({ isInAdvance, count, unspent }: Lease): void {
+    if (isInAdvance) this.#sparing += ((unspent < count ? 100 : 0) - this.#sparing) / advancesRemembered
   }
 
   /** Beside any request. */
   #settle(lease: Lease): void {
     const ended = this.#end(lease)
-    if (ended !== "") this.#askFor(lease, "settle", 0, ended).catch(() => {})
+    if (ended !== "") this.#askFor(lease, "settle", 0, share, ended).catch(() => {})
   }
 
   #forget(lease: Lease): void {
+    const { asker, key } = lease
+    if (lease.count > 0) this.#judge(lease)
     lease.isForgotten = true
-    const byName = this.#byUser.get(lease.user)!
-    byName.delete(lease.key.name)
-    if (byName.size === 0) this.#byUser.delete(lease.user)
+    asker.leases.delete(key.name)
+    if (asker.leases.size === 0) this.#askers.delete(asker.user)
     this.#size--
   }
 
   /** Gives back what was not spent in time, and forgets who asks seldom. */
   #sweep(): boolean {
     const now = this.#options.clock.monotonic()
-    for (const byName of this.#byUser.values())
-      for (const lease of byName.values()) {
+    for (const { leases } of this.#askers.values())
+      for (const lease of leases.values()) {
         if (lease.asking) continue
         if (lease.unspent > 0 && now >= lease.until) this.#settle(lease)
         if (lease.unspent === 0 && now - lease.askedAt >= 2 * this.#options.bounds.leaseMs) this.#forget(lease)

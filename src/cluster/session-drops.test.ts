@@ -173,6 +173,34 @@ test("TOK5: a load that is under way when the notice comes serves its request an
   }
 })
 
+test("TOK5: what was said of a session holds without asking anybody until any session is dropped", async () => {
+  const { join, signIn } = world()
+  const [east, west] = [await join("east"), await join("west")]
+  const [ada, other] = [signIn(), signIn()]
+  const look = west.tokens.look()
+  const holder = await west.tokens.admit(ada.token)
+  west.holders.run = () => Promise.reject(new Error("nobody asks"))
+  if (typeof holder === "string") throw new Error(holder)
+  expect(west.tokens.isStill(holder, look)).toBe(true)
+  expect(west.tokens.isStill({ ...holder, expires_at: 1 }, look)).toBe(false)
+  expect(west.tokens.isStill(holder, undefined)).toBe(false)
+  await east.tokens.revoke([other.session.session_id])
+  expect(west.tokens.isStill(holder, look)).toBe(false)
+  expect(west.tokens.isStill(holder, west.tokens.look())).toBe(true)
+})
+
+test("while the database is away a connection is let in by what Redis knows", async () => {
+  const { join, signIn } = world()
+  const [east, west] = [await join("east"), await join("west")]
+  const { token, session } = signIn()
+  const stranger = signIn()
+  await east.tokens.verify(token)
+  west.holders.run = () => Promise.reject(new Error("the database is away"))
+  west.load.run = west.holders.run
+  expect(await west.tokens.admit(token)).toEqual(session)
+  await expect(west.tokens.admit(stranger.token)).rejects.toThrow("away")
+})
+
 test("TOK1: a connection asks the database alone, and is refused when its session ends while it is asked", async () => {
   const { join, signIn, stored, keys } = world()
   const [east, west] = [await join("east"), await join("west")]

@@ -269,9 +269,14 @@ export class SocketRoad {
     const { self, isDead } = this.#options
     if (this.#closed || this.#strangers >= maxStrangers) return connection.destroy()
     this.#strangers++
+    let isStranger = true
+    const passed = () => {
+      if (isStranger) this.#strangers--
+      isStranger = false
+    }
     this.#hear(connection, {
       greeted: (from, to) => {
-        this.#strangers--
+        passed()
         if (this.#closed || to !== self || from === self || isDead(from)) return false
         const line = this.#lineOf(from)
         // The other side has given it up.
@@ -280,7 +285,7 @@ export class SocketRoad {
         this.#begin(line, connection)
         return true
       },
-      failed: () => this.#strangers--,
+      failed: passed,
     })
   }
 

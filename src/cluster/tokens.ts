@@ -95,7 +95,7 @@ const markSeconds = 60
 const touchEverySeconds = 60
 const revoked = "revoked"
 /** How often a session is looked at that changes each time. */
-export const maxLooks = 8
+const maxLooks = 8
 
 /*
  * A cached session: `<SHA-256, 64> <last activity, 10> <expiry, 10> <percent of limits> <user id> <the rest as JSON>`. Workers
@@ -104,6 +104,7 @@ export const maxLooks = 8
 const lastActivityAt = 65
 const expiryAt = 76
 
+const lastActivityOf = (value: string): number => Number(value.slice(lastActivityAt, lastActivityAt + 10))
 const tenDigits = (seconds: number) => String(seconds).padStart(10, "0")
 
 /** Until when an account is kept out altogether, in Unix seconds. */
@@ -144,7 +145,7 @@ function decode(value: string): { readonly session: AccessSession; readonly tier
   } = JSON.parse(value.slice(value.indexOf("{"))) as AccessSession & CachedExtras
   const session: AccessSession = rest
   session.token_hash = value.slice(0, 64)
-  session.last_activity = Number(value.slice(lastActivityAt, lastActivityAt + 10))
+  session.last_activity = lastActivityOf(value)
   session.expires_at = Number(value.slice(expiryAt, expiryAt + 10))
   return { session, tierEndsAt }
 }
@@ -184,75 +185,141 @@ export interface Keeping {
   readonly metrics: Pick<Metrics["sessions"], "looks">
 }
 
+/** That a session is active, for Redis. */
+interface Amendment {
+  readonly key: string
+  readonly lastActivity: string
+}
+
+/** Sessions in one call of the script: few enough that Redis serves others soon. */
+const maxAmended = 64
+
 /** What a token is for, as far as this worker knows. */
 export type Judged = AccessSession | "revoked" | "expired"
 
 /** The sessions that all workers share, in Redis; filled from the database. */
 function createCache({ redis, keys, load, clock, keeping }: TokensOptions) {
-  defineScript(redis, "amend-session", 1)
+  defineScript(redis, "amend-session")
   defineScript(redis, "begin-fill", 1)
   defineScript(redis, "fill-session", 2)
   defineScript(redis, "renew-session", 2)
   defineScript(redis, "revoke-session", 2)
   const scripts = redis as unknown as {
-    "amend-session"(key: string, lastActivity: string): Promise<number>
+    "amend-session"(count: number, ...keysAndTimes: string[]): Promise<number[]>
     "begin-fill"(renewal: string, mark: string, seconds: number): Promise<string>
-    "fill-session"(key: string, renewal: string, value: string, seconds: number, seen: string): Promise<number>
+    "fill-session"(key: string, renewal: string, value: string, seconds: number, seen: string): Promise<number | string>
     "renew-session"(key: string, renewal: string, mark: string, seconds: number): Promise<null>
     "revoke-session"(key: string, renewal: string, seconds: number): Promise<null>
   }
-  const loads = new Map<Snowflake, Promise<boolean>>()
+  const loads = new Map<Snowflake, Promise<string | null>>()
   const read = inBatches<string, string | null>(keys => orUnavailable(getEach(redis, keys)), 256)
+  const amendAll = (all: readonly Amendment[]) =>
+    scripts["amend-session"](all.length, ...all.map(({ key }) => key), ...all.map(({ lastActivity }) => lastActivity))
+  // On a Redis Cluster each session is in a slot of its own.
+  const amendEach = async (all: readonly Amendment[]) =>
+    (await Promise.all(all.map(one => amendAll([one])))).map(([noted]) => noted!)
+  const amend = inBatches<Amendment, number>(
+    all => orUnavailable(redis.isCluster ? amendEach(all) : amendAll(all)),
+    maxAmended,
+  )
 
   const keptInRedisSeconds = cacheSeconds - (keeping?.forSeconds ?? 0) // TOK2
   const keyOf = (session: Snowflake) => keys.accessSession(session, replicationOf(redis, session))
   const renewalOf = (session: Snowflake) => keys.accessRenewal(session, replicationOf(redis, session))
 
-  async function loadOnce(session: Snowflake): Promise<boolean> {
+  async function loadOnce(session: Snowflake): Promise<string | null> {
     for (let looks = 0; looks < maxLooks; looks++) {
       // TOK3: a mark that is set while this loads may stand in the Redis of now, and in no later one.
       const [key, renewal] = [keyOf(session), renewalOf(session)]
       const seen = await orUnavailable(scripts["begin-fill"](renewal, newSecret(9), markSeconds))
       const found = await load(session)
-      if (!found) return false
+      if (!found) return null
       const tierLasts = (found.tier_expires_at ?? Infinity) - secondsAt(clock())
       const seconds = Math.min(keptInRedisSeconds, Math.max(1, tierLasts))
-      const isFilled = await orUnavailable(scripts["fill-session"](key, renewal, encode(found), seconds, seen))
-      if (isFilled === 1) return true // TOK1, TOK4
+      const value = encode(found)
+      const answer = await orUnavailable(scripts["fill-session"](key, renewal, value, seconds, seen))
+      if (answer !== 0) return typeof answer === "string" ? answer : value // TOK1, TOK4
     }
     throw unavailable("session changes all the time")
   }
 
-  /** Brings a session into the cache; false when there is none. Askers at the same time share one look. */
-  function fill(session: Snowflake): Promise<boolean> {
-    const under = loads.get(session)
-    if (under) return under
-    const loading = loadOnce(session).finally(() => loads.delete(session))
-    loads.set(session, loading)
-    return loading
-  }
-
-  /** Null: there is no such session. Asked again after a fill: a mark set meanwhile is what counts. */
-  async function cached(session: Snowflake): Promise<string | null> {
+  /**
+   * Brings a session that was not there into the cache. Null: there is no such session. Askers at the same time share one
+   * look, and who has joined it asks again: it may have ended before they began (TOK4).
+   */
+  async function fill(session: Snowflake): Promise<string | null> {
     for (let looks = 0; looks < maxLooks; looks++) {
+      const under = loads.get(session)
+      if (!under) {
+        const loading = loadOnce(session).finally(() => loads.delete(session))
+        loads.set(session, loading)
+        return loading
+      }
+      if ((await under) === null) return null
       const value = await read(keyOf(session))
-      if (value !== null || !(await fill(session))) return value
+      if (value !== null) return value
     }
     throw unavailable("session cache loses its entry")
   }
 
+  async function lastUses(sessions: readonly Snowflake[]): Promise<ReadonlyMap<Snowflake, number>> {
+    const values = await Promise.all(sessions.map(session => read(keyOf(session)).catch(() => null)))
+    const known = sessions.flatMap((session, i): [Snowflake, number][] => {
+      const value = values[i]
+      return typeof value === "string" && value !== revoked ? [[session, lastActivityOf(value)]] : []
+    })
+    return new Map(known)
+  }
+
+  /** Null: there is no such session. */
+  const cached = async (session: Snowflake): Promise<string | null> => (await read(keyOf(session))) ?? fill(session)
+
   return {
     fill,
     cached,
+    /**
+     * When sessions were last used, in Unix seconds, as far as all workers know: of those that Redis keeps. It is later than
+     * in the database while that is to be written. While Redis is away nothing is known.
+     */
+    lastUses,
     /** Null: it is not there. */
     read: (session: Snowflake): Promise<string | null> => read(keyOf(session)),
     /** Answers 1 where nobody else has said so lately. */
     amend: (session: Snowflake, lastActivity: number): Promise<number> =>
-      orUnavailable(scripts["amend-session"](keyOf(session), tenDigits(lastActivity))),
+      amend({ key: keyOf(session), lastActivity: tenDigits(lastActivity) }),
     revoke: (session: Snowflake): Promise<null> =>
       orUnavailable(scripts["revoke-session"](keyOf(session), renewalOf(session), markSeconds)),
     renew: (session: Snowflake): Promise<null> =>
       orUnavailable(scripts["renew-session"](keyOf(session), renewalOf(session), newSecret(9), markSeconds)),
+  }
+}
+
+/** When it is time to write that a session is in use. */
+function createTouches({ clock, keeping }: TokensOptions, { amend }: Pick<ReturnType<typeof createCache>, "amend">) {
+  return {
+    /** Whether it may be time to write `last_activity`: then `touch` says so. */
+    isTouchDue(session: AccessSession): boolean {
+      const now = secondsAt(clock())
+      if (now - session.last_activity < touchEverySeconds) return false
+      const known = keeping?.kept.find(session.session_id)
+      return now - (known?.activeAt ?? session.last_activity) >= touchEverySeconds
+    },
+
+    /** Whether the time has come to write `last_activity`; who is told so has to do it. */
+    touch(session: AccessSession): false | Promise<boolean> {
+      const now = secondsAt(clock())
+      const known = keeping?.kept.find(session.session_id)
+      if (now - (known?.activeAt ?? session.last_activity) < touchEverySeconds) return false
+      const before = known?.activeAt
+      if (known) known.activeAt = now
+      return amend(session.session_id, now).then(
+        answer => answer === 1,
+        (error: unknown) => {
+          if (known) known.activeAt = before!
+          throw error
+        },
+      )
+    },
   }
 }
 
@@ -305,12 +372,21 @@ export function createTokens(options: TokensOptions) {
   }
 
   /** Asks Redis alone; undefined: the session has to be filled in first. */
-  async function findCached({ session_id, token_hash }: PresentedToken): Promise<Judged | undefined> {
+  async function findCached(presented: PresentedToken): Promise<Judged | undefined> {
     const look = beginLook()
-    const value = await cache.read(session_id)
-    if (value === null) return undefined
-    return value === revoked ? "revoked" : judgeSession(taken(look, session_id, value), token_hash)
+    const value = await cache.read(presented.session_id)
+    return value === null ? undefined : judgeValue(look, presented, value)
   }
+
+  /** Asks the database, after `findCached` has found nothing. */
+  async function findStored(presented: PresentedToken): Promise<Judged> {
+    const look = keeping?.kept.begin()
+    const value = await cache.fill(presented.session_id)
+    return value === null ? "revoked" : judgeValue(look, presented, value)
+  }
+
+  const judgeValue = (look: Look | undefined, { session_id, token_hash }: PresentedToken, value: string): Judged =>
+    value === revoked ? "revoked" : judgeSession(taken(look, session_id, value), token_hash)
 
   async function find(presented: PresentedToken): Promise<Judged> {
     const known = kept(presented)
@@ -342,7 +418,6 @@ export function createTokens(options: TokensOptions) {
   }
 
   return {
-    fill: cache.fill,
     /** Reads a session token, and says what can be said of it without asking anybody. */
     present,
 
@@ -365,42 +440,36 @@ export function createTokens(options: TokensOptions) {
       if (known !== undefined) return known
       const look = options.holderOf && beginLook()
       if (!look) return find(presented)
-      const holder = await options.holderOf!(presented.session_id)
-      // TOK1: it may have ended after the database was asked.
-      if (!keeping!.kept.holds(look)) return find(presented)
+      const holder = await options.holderOf!(presented.session_id).catch(() => "away" as const)
+      // TOK1: it may have ended after the database was asked. While that is away, what Redis knows will do.
+      if (holder === "away" || !keeping!.kept.holds(look)) return find(presented)
       return holder ? judgeSession(holder, presented.token_hash) : "revoked"
     },
 
+    /** For `isStill`; undefined while nobody can say. */
+    look: (): Look | undefined => keeping?.kept.begin(),
+
+    /**
+     * Whether what was said of a session after a look had begun is so now, too; nobody is asked. False: it is to be judged
+     * again, as some session was ended or changed meanwhile (TOK5).
+     */
+    isStill: (session: Holder, look: Look | undefined): boolean =>
+      look !== undefined &&
+      keeping!.kept.holds(look) &&
+      !isExpired(session) &&
+      (session.bot || !isOver(session.session_id)),
+
     find,
     findCached,
+    findStored,
     kept,
+
+    lastUses: cache.lastUses,
 
     /** What is known of a session whose token was seen before; undefined: it has ended. */
     known: async (session: Snowflake): Promise<AccessSession | undefined> => keptOf(session)?.session ?? ask(session),
 
-    /** Whether it may be time to write `last_activity`: then `touch` says so. */
-    isTouchDue(session: AccessSession): boolean {
-      const now = secondsAt(clock())
-      if (now - session.last_activity < touchEverySeconds) return false
-      const known = keeping?.kept.find(session.session_id)
-      return now - (known?.activeAt ?? session.last_activity) >= touchEverySeconds
-    },
-
-    /** Whether the time has come to write `last_activity`; who is told so has to do it. */
-    touch(session: AccessSession): false | Promise<boolean> {
-      const now = secondsAt(clock())
-      const known = keeping?.kept.find(session.session_id)
-      if (now - (known?.activeAt ?? session.last_activity) < touchEverySeconds) return false
-      const before = known?.activeAt
-      if (known) known.activeAt = now
-      return cache.amend(session.session_id, now).then(
-        answer => answer === 1,
-        (error: unknown) => {
-          if (known) known.activeAt = before!
-          throw error
-        },
-      )
-    },
+    ...createTouches(options, cache),
 
     stop(): void {
       keeping?.kept.stop()

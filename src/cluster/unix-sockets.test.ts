@@ -7,7 +7,8 @@ import { join } from "node:path"
 import fc from "fast-check"
 import { test as plain, expect } from "vitest"
 import type { Connection } from "./socket-road.ts"
-import { makeSocketFolder, socketPath, UnixSockets } from "./unix-sockets.ts"
+import { makeSocketFolder } from "../std/socket-folder.ts"
+import { socketPath, UnixSockets } from "./unix-sockets.ts"
 
 const test = plain.extend<{ parent: string }>({
   // oxlint-disable-next-line no-empty-pattern -- vitest reads the pattern

@@ -1,64 +1,14 @@
 import { createHash } from "node:crypto"
-import { mkdtemp, readdir, rm, stat } from "node:fs/promises"
-import { connect, createServer, type Server, type Socket } from "node:net"
-import { tmpdir } from "node:os"
+import { createServer, type Server, type Socket } from "node:net"
 import { join } from "node:path"
+import { connected } from "../std/socket-folder.ts"
 import type { Connection, Sockets } from "./socket-road.ts"
 
-/** What such a path may have: in C it ends with a zero, in 108 bytes on Linux and 104 elsewhere. */
-const maxPathBytes = 103
 const headerBytes = 4
 
 /** The socket of a worker in its host's folder. A worker's id may be longer than a path. */
 export const socketPath = (folder: string, worker: string): string =>
   join(folder, createHash("sha256").update(worker).digest("base64url").slice(0, 16))
-
-const prefix = "starling-sockets-"
-
-/**
- * Makes a folder for the sockets of one primary's workers, which no other user may enter, and removes those that killed primaries
- * of this user have left.
- */
-export async function makeSocketFolder(parent = tmpdir()): Promise<string> {
-  await removeLeftFolders(parent).catch(() => {})
-  const folder = await mkdtemp(join(parent, `${prefix}${process.pid}-`)) // 0700, and new
-  if (Buffer.byteLength(socketPath(folder, "")) <= maxPathBytes) return folder
-  await rm(folder, { recursive: true, force: true })
-  throw new Error(`${parent} is too long a path for a unix socket`)
-}
-
-/** A number may be another process by now, or one of another container that shares the folder: a socket that answers is in use. */
-async function removeLeftFolders(parent: string): Promise<void> {
-  const uid = process.getuid?.()
-  for (const name of await readdir(parent)) {
-    const pid = name.startsWith(prefix) ? Number.parseInt(name.slice(prefix.length), 10) : NaN
-    if (!Number.isInteger(pid) || pid === process.pid || isRunning(pid)) continue
-    const folder = join(parent, name)
-    const { uid: owner } = await stat(folder)
-    if (owner !== uid || (await isAnyListening(folder))) continue
-    await rm(folder, { recursive: true, force: true })
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM"
-  }
-}
-
-async function isAnyListening(folder: string): Promise<boolean> {
-  for (const name of await readdir(folder))
-    try {
-      ;(await connected(join(folder, name))).destroy()
-      return true
-    } catch {
-      // Its process has gone.
-    }
-  return false
-}
 
 export interface UnixSocketsOptions {
   /** Of the workers of one primary. */
@@ -99,17 +49,6 @@ export class UnixSockets implements Sockets {
   close(): void {
     this.#server?.close()
   }
-}
-
-function connected(path: string): Promise<Socket> {
-  const socket = connect({ path })
-  return new Promise((resolve, reject) => {
-    socket.once("connect", () => {
-      socket.off("error", reject)
-      resolve(socket)
-    })
-    socket.once("error", reject)
-  })
 }
 
 /** A frame is its length in four bytes and its text in UTF-8. */

@@ -197,10 +197,12 @@ export class WorkerStreams {
         const isBehind = isMore || (this.#known > this.#position && !this.#isHeld())
         const reply = await (isBehind ? this.#readMore() : this.#readNew())
         isMore = false
+        const { position } = this
         for (const [stream, entries] of reply) {
           const bytes = stream === "inbox" ? this.#takeMessages(entries) : this.#takeItems(entries)
           if (entries.length >= blockingCount || bytes >= readBytes) isMore = true
         }
+        if (this.position > position) await this.#framesAreOut()
       } catch (error) {
         if (this.#stopped) return
         isMore = true
@@ -209,6 +211,15 @@ export class WorkerStreams {
         await this.#options.clock.sleep(50)
       }
     }
+  }
+
+  /**
+   * The frames of what was taken leave at the end of this turn of the loop. To read on takes as long as to send some of
+   * them, and wakes Redis, which may want the same core: it comes after them.
+   */
+  #framesAreOut(): Promise<void> {
+    const { clock } = this.#options
+    return new Promise(resolve => clock.soon(() => clock.soon(resolve)))
   }
 
   /** Once: a Redis that stands still ends nothing, and every further call would leave a timer and a listener at the socket. */

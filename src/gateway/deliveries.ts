@@ -69,7 +69,7 @@ export class Deliveries {
   /** A client says up to which position it has received what it was sent. */
   named(session: Session, position: unknown): void {
     const { user, intents, named: before } = session
-    this.#tryAgain(user)
+    if (this.#withheld.size > 0) this.#tryAgain(user)
     if (typeof position !== "number" || position <= before || !Number.isSafeInteger(position)) return
     if (position > this.#options.subscriptions.placeOf(session)) return // DELIV3
     // What the session was sent from another worker's log has other positions there. The client is

@@ -11,11 +11,13 @@ import type { Timer } from "../std/clock.ts"
 import { positionsPerMs, type LogItem } from "../domain/core/log-entry.ts"
 import type { PresenceChange } from "../domain/core/presences.ts"
 import { largest } from "../observability/holdings.ts"
+import type { Counter } from "../observability/instruments.ts"
 import type { Log } from "../observability/log.ts"
 import { FrameLimits, IdentifyLimit, nothingSent } from "./protocol/frame-limits.ts"
 import {
   FrameRefused,
   heartbeatAck,
+  heartbeatIn,
   messageOf,
   plainFrame,
   readFrame,
@@ -32,8 +34,18 @@ import { drainPauseMs, forEachInBatches } from "./fan-out/drain.ts"
 /** A client that has not identified may leave so many bytes of answers unread. */
 const strangersUnread = 64 * 1024
 
-/** Milliseconds between two clients that are asked how long a round trip takes. */
-const pingEveryMs = 100
+/**
+ * Seconds after which uWebSockets.js drops a connection of which nothing comes and to which nothing goes. One that lives sends
+ * heartbeats, so it is one that was closed with bytes that its client has not taken: it is counted nowhere any more, and without
+ * such a bound it would stay for as long as its client likes.
+ */
+const idleSeconds = (heartbeatIntervalMs: number): number => {
+  const seconds = Math.max(8, Math.ceil((2 * heartbeatIntervalMs) / 1_000) + 4)
+  return seconds > 960 ? 0 : seconds
+}
+
+/** Milliseconds between two clients that are asked how long a round trip takes: an answer that comes alone wakes the process. */
+const pingEveryMs = 1_000
 /** What tells the pong from those that clients send by themselves. */
 const pinged = "rtt"
 
@@ -46,7 +58,10 @@ const maxBehindBytes = 8 * 1024 * 1024
  */
 export class Gateway {
   readonly #options: GatewayOptions
+  /** Whose last heartbeat is longest ago comes first, so that a look for silent ones ends early. */
   readonly #connections = new Set<Connection>()
+  /** Those that had no session when last looked at, the oldest first. */
+  readonly #strangers = new Set<Connection>()
   readonly #parts: GatewayParts
   readonly #timers: Timer[]
   readonly #limits: FrameLimits
@@ -54,6 +69,7 @@ export class Gateway {
   readonly #sockets: SocketsPerAddress
   #draining = false
   #upgrades = 0
+  readonly #heartbeats: Counter
   /** Monotonic: when a client was last asked for a pong. */
   #pingedAt = -Infinity
 
@@ -64,6 +80,7 @@ export class Gateway {
     const { isUnlimited } = options.policy
     this.#limits = new FrameLimits(topology.frames)
     this.#sockets = new SocketsPerAddress({ maxPerAddress, maxUnidentifiedPerAddress, isUnlimited })
+    this.#heartbeats = options.metrics.gateway.framesIn.of(opcodes.HEARTBEAT.op)
     this.#parts = createParts(options, this.#connections, connection => this.#sockets.identified(connection))
     this.#timers = [
       clock.every(1_000, () => this.#sweep()),
@@ -199,7 +216,7 @@ export class Gateway {
       // for it is refused.
       maxBackpressure: topology.sockets.budgetBytes + 512 * 1024,
       closeOnBackpressureLimit: 0,
-      idleTimeout: 0,
+      idleTimeout: idleSeconds(topology.heartbeatIntervalMs),
       sendPingsAutomatically: false,
       compression: 0,
       upgrade: (res, req, context) => {
@@ -215,6 +232,7 @@ export class Gateway {
         const connection = connectionOf(ws)
         connection.ws = ws
         this.#connections.add(connection)
+        this.#strangers.add(connection)
         metrics.gateway.connections.inc()
         this.#parts.subscriptions.sendPayload(connection, hello[connection.plainEncoding])
         const refusal = this.#parts.notices.refusal()
@@ -324,6 +342,7 @@ export class Gateway {
     this.#sockets.closed(connection)
     callOnDrain(connection)
     this.#connections.delete(connection)
+    this.#strangers.delete(connection)
     metrics.gateway.connections.dec()
     const { session } = connection
     if (!session || session.connection !== connection) return
@@ -342,7 +361,13 @@ export class Gateway {
     const { topology, policy, clock, log } = this.#options
     const { sent } = connection
     try {
-      this.#countFrame(connection)
+      const now = clock.monotonic()
+      this.#countFrame(connection, now)
+      const heartbeat = isBinary ? undefined : heartbeatIn(message)
+      if (heartbeat !== undefined) {
+        this.#heartbeats.inc()
+        return this.#heartbeat(connection, heartbeat, now)
+      }
       const { bytes, wasCompressed } = messageOf(message, isBinary, topology.frames)
       if (wasCompressed && this.#limits.inflated(sent, bytes.byteLength, clock.monotonic()) && policy.limited)
         throw new FrameRefused("rate_limited")
@@ -365,15 +390,14 @@ export class Gateway {
 
   #controlled(connection: Connection): void {
     try {
-      this.#countFrame(connection)
+      this.#countFrame(connection, this.#options.clock.monotonic())
     } catch (error) {
       this.#refuse(connection, error, this.#options.log)
     }
   }
 
   /** Asks for the time of a round trip, one client at a time and few of them: they answer by themselves. */
-  #ping(connection: Connection): void {
-    const now = this.#options.clock.monotonic()
+  #ping(connection: Connection, now: number): void {
     if (now - this.#pingedAt < pingEveryMs) return
     this.#pingedAt = now
     connection.pingedAt = now
@@ -388,15 +412,15 @@ export class Gateway {
     metrics.gateway.roundTripSeconds.observe((clock.monotonic() - pingedAt) / 1000)
   }
 
-  #countFrame({ sent }: Connection): void {
-    const { policy, clock } = this.#options
-    if (this.#limits.any(sent, clock.monotonic()) && policy.limited) throw new FrameRefused("rate_limited")
+  #countFrame({ sent }: Connection, now: number): void {
+    const { policy } = this.#options
+    if (this.#limits.any(sent, now) && policy.limited) throw new FrameRefused("rate_limited")
   }
 
   #act(connection: Connection, op: ClientOp, d: unknown): void {
     switch (op) {
       case "HEARTBEAT":
-        return this.#heartbeat(connection, d)
+        return this.#heartbeat(connection, d, this.#options.clock.monotonic())
       case "IDENTIFY":
         return this.#enter(connection, () => {
           this.#countIdentify(d)
@@ -418,11 +442,14 @@ export class Gateway {
   #enter(connection: Connection, action: () => Promise<void>): void {
     if (connection.session || connection.busy) throw new FrameRefused("already_authenticated")
     connection.busy = true
+    const over = () => {
+      connection.busy = false
+      this.#actOnHeld(connection)
+    }
     action()
-      .catch((error: unknown) => this.#refuse(connection, error, this.#options.log))
-      .finally(() => {
-        connection.busy = false
-        this.#actOnHeld(connection)
+      .then(over, (error: unknown) => {
+        this.#refuse(connection, error, this.#options.log)
+        over()
       })
       .catch((error: unknown) => this.#options.log.error({ err: error }, "gateway error"))
   }
@@ -456,27 +483,22 @@ export class Gateway {
 
   /**
    * The answer carries the position if no other frame has done so for a while, so that a quiet
-   * session can be resumed.
+   * session can be resumed. uWebSockets.js writes both at once, as all that is sent while it hands a frame over.
    */
-  #heartbeat(connection: Connection, d: unknown): void {
-    connection.heartbeatAt = wholeMs(this.#options.clock)
+  #heartbeat(connection: Connection, d: unknown, now: number): void {
+    const { subscriptions, deliveries } = this.#parts
+    connection.heartbeatAt = Math.floor(now)
+    this.#connections.delete(connection)
+    this.#connections.add(connection)
     const { session } = connection
     if (!session && connection.ws.getBufferedAmount() > strangersUnread) throw new FrameRefused("rate_limited")
     if (session) {
-      this.#parts.deliveries.named(session, d)
-      this.#ping(connection)
+      deliveries.named(session, d)
+      this.#ping(connection, now)
     }
-    const ack = heartbeatAck[connection.encoding]
-    if (
-      session?.state !== "live" ||
-      this.#options.clock.monotonic() - this.#parts.subscriptions.lastSentAt(session) <
-        this.#options.topology.positionAfterMs
-    )
-      return this.#parts.subscriptions.sendPayload(connection, ack)
-    connection.ws.cork(() => {
-      this.#parts.subscriptions.sendPayload(connection, ack)
-      this.#parts.subscriptions.sendPosition(session)
-    })
+    subscriptions.sendPayload(connection, heartbeatAck[connection.encoding])
+    if (session?.state === "live" && subscriptions.isQuietSince(session, now - this.#options.topology.positionAfterMs))
+      subscriptions.sendPosition(session)
   }
 
   #countIdentify(d: unknown): void {
@@ -489,25 +511,31 @@ export class Gateway {
 
   #sweep(): void {
     const { topology, clock } = this.#options
-    const silentSince = clock.monotonic() - 2 * topology.heartbeatIntervalMs
-    const strangeSince = clock.monotonic() - Math.min(topology.identify.timeoutMs, 2 * topology.heartbeatIntervalMs)
-    for (const connection of this.#connections) {
-      const { session, busy, heartbeatAt, openedAt } = connection
-      if (heartbeatAt < silentSince)
-        this.#parts.subscriptions.close(connection, session ? "session_timed_out" : "not_authenticated")
-      // A connection that only sends heartbeats, or a frame that never ends, is closed, too.
-      else if (!session && !busy && openedAt < strangeSince)
-        this.#parts.subscriptions.close(connection, "not_authenticated")
-    }
+    this.#closeSilent(clock.monotonic() - 2 * topology.heartbeatIntervalMs)
+    this.#closeStrangers(clock.monotonic() - Math.min(topology.identify.timeoutMs, 2 * topology.heartbeatIntervalMs))
     this.#parts.stream.closeHoled()
-    const detachedSince = clock.monotonic() - topology.resumeWindowMs
-    for (const session of this.#parts.subscriptions.byId.values())
-      if (session.state === "detached" && session.progressAt < detachedSince) this.#parts.sessions.end(session)
+    this.#parts.sessions.endDetached(clock.monotonic() - topology.resumeWindowMs)
     this.#parts.reader.sweep()
     this.#parts.peerLogs.sweep()
     this.#parts.typing.sweep()
     this.#parts.presences.sweep()
     this.#identifies.sweep(clock.monotonic())
+  }
+
+  #closeSilent(since: number): void {
+    for (const connection of this.#connections) {
+      if (connection.heartbeatAt >= since) return
+      this.#parts.subscriptions.close(connection, connection.session ? "session_timed_out" : "not_authenticated")
+    }
+  }
+
+  /** A connection that only sends heartbeats, or a frame that never ends, is closed, too. */
+  #closeStrangers(since: number): void {
+    for (const connection of this.#strangers) {
+      if (connection.session) this.#strangers.delete(connection)
+      else if (connection.openedAt >= since) return
+      else if (!connection.busy) this.#parts.subscriptions.close(connection, "not_authenticated")
+    }
   }
 
   /**

@@ -1,10 +1,9 @@
 import type { TemplatedApp } from "uWebSockets.js"
 import type { Cluster } from "../runtime/join-cluster.ts"
 import type { PresenceLookup } from "../actors/social/presence-lookup.ts"
-import { inTurns } from "../std/batches.ts"
+import { SharedTurns } from "../std/batches.ts"
 import type { GatewaySessions } from "../cluster/gateway-sessions.ts"
 import type { Tokens } from "../cluster/tokens.ts"
-import type { Snowflake } from "../contract/core/fields.ts"
 import type { Address } from "../domain/core/client-address.ts"
 import type { RequestedHost } from "../domain/core/public-host.ts"
 import type { Clock } from "../std/clock.ts"
@@ -31,6 +30,7 @@ import type { SessionHandlers } from "./requests/handlers.ts"
 import { presenceRequests } from "./requests/presence.ts"
 import { TypingRequests } from "./requests/typing.ts"
 import { Voice } from "./requests/voice.ts"
+import { arrivalsOf } from "./sessions/arrivals.ts"
 import { IdentifyHandler, type IdentifyOptions } from "./sessions/identify.ts"
 import { Restore } from "./sessions/restore.ts"
 import { ResumeHandler } from "./sessions/resume.ts"
@@ -86,7 +86,7 @@ export interface GatewayOptions {
   readonly node: Cluster & { readonly presences: PresenceLookup }
   readonly records: GatewaySessions
   readonly storage: Storage
-  readonly tokens: Pick<Tokens, "admit" | "verify" | "known"> & {
+  readonly tokens: Pick<Tokens, "admit" | "look" | "isStill" | "known"> & {
     /**
      * Counts one more failed token of an address, in the same count as HTTP; true: there were too
      * many already.
@@ -251,27 +251,16 @@ function createEntries(options: GatewayOptions, made: FanOut & Replay, events: S
   const self = node.membership.self.id
   const isLiving = (worker: string) => node.membership.isLiving(worker)
   const tokenCheck = new TokenCheck({
-    verify: token => tokens.verify(token),
     admit: token => tokens.admit(token),
+    look: () => tokens.look(),
+    isStill: (access, look) => tokens.isStill(access, look),
     binding: policy.tokenBinding,
     isFailedTooOften: tokens.isFailedTooOften,
     clock,
   })
-  // One query at a time, for all who come meanwhile.
-  const arrivalOf = inTurns(async (begun: readonly Snowflake[]) => {
-    metrics.gateway.membershipQueries.inc()
-    const found = new Map((await storage.arrivals.find(begun)).map(arrival => [arrival.session_id, arrival]))
-    return begun.map(session => found.get(session))
-  }, clock)
-  const membershipsOf = inTurns(async (users: readonly Snowflake[]) => {
-    metrics.gateway.membershipQueries.inc()
-    const found = await storage.users.memberships([...new Set(users)])
-    return users.map(user => found.get(user) ?? [])
-  }, clock)
-  const receivedBefore = inTurns(async (users: readonly Snowflake[]) => {
-    const found = await storage.deliveries.before([...new Set(users)])
-    return users.map(user => found.get(user) ?? [])
-  }, clock)
+  const arrivalOf = arrivalsOf(storage, { clock, metrics })
+  // Read once for all who ask together, after them.
+  const lastPosition = new SharedTurns<undefined, number | undefined>(() => node.logs.lastPosition(self), clock)
   const shared = {
     subscriptions,
     homes,
@@ -302,10 +291,10 @@ function createEntries(options: GatewayOptions, made: FanOut & Replay, events: S
   const restore = new Restore({
     ...shared,
     self,
-    users: { membershipsOf, receivedBefore },
+    arrivalOf,
     peerLogs,
     ownLog: {
-      lastPosition: () => node.logs.lastPosition(self),
+      lastPosition: () => lastPosition.ask(undefined),
       places: () => [node.streams.at, node.logs.at(self)],
     },
     claims,

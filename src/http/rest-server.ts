@@ -20,9 +20,12 @@ export interface RestServerOptions extends Omit<
   readonly noteWrite?: ((user: Snowflake) => Promise<void>) | undefined
 }
 
-/** Who hears of each use of an access token. */
+/** Who hears of each use of an access token, and of uses of sessions that are to be written down. */
 interface GateNeeds {
-  readonly service: { readonly noteAccessUse: (use: PlacedUse) => void }
+  readonly service: {
+    readonly noteAccessUse: (use: PlacedUse) => void
+    readonly noteSessionUse: (session: Snowflake) => void
+  }
 }
 
 /** What the operator area needs beside its handlers. */
@@ -61,7 +64,7 @@ export function createRestServer(
     access: {
       ...options.access,
       gate: { accessTokens: service.accessTokens, noteUse: service.noteAccessUse },
-      noteSessionUse: createSessionActivity(needs),
+      noteSessionUse: createSessionActivity(needs, service.noteSessionUse),
       isSignedLink(file, query) {
         const given = { exp: query.get("exp"), sig: query.get("sig") }
         return isSigned(file, given, clock(), text => integrations.secrets.digest(text, "attachments"))

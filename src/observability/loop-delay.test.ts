@@ -61,4 +61,10 @@ test("a process that does next to nothing is looked at twice a second, when it i
   looks(700, 0.5, 120)
   expect(late.at(-1)).toBe(120)
   expect(looks(1_000, 0.5).length).toBeGreaterThanOrEqual(9)
+  // Many heartbeats that come together once a second are not much.
+  for (let second = 0; second < 4; second++) {
+    looks(100, 0.1)
+    looks(900, 0)
+  }
+  expect(looks(2_000, 0.005)).toHaveLength(4)
 })

@@ -1,4 +1,5 @@
 import { createHistogram, performance } from "node:perf_hooks"
+import { hostMs } from "../std/system-clock.ts"
 
 /** What a process sees of itself. */
 export interface LoopView {
@@ -11,7 +12,7 @@ export interface LoopView {
 }
 
 const thisProcess: LoopView = {
-  now: () => performance.now(),
+  now: hostMs,
   active: () => performance.eventLoopUtilization().active,
   wait(milliseconds, action) {
     const timer = setTimeout(action, milliseconds).unref()
@@ -19,7 +20,10 @@ const thisProcess: LoopView = {
   },
 }
 
-/** A process that does something in less than this share of its time is at rest when it has been so for this long. */
+/**
+ * A process that did something in less than this share of so much time is at rest. What it does in bursts, as answering
+ * heartbeats that come together, counts over the whole.
+ */
 const restShare = 0.02
 const restAfterMs = 2_000
 /** Then it is looked at as seldom as this, when it is awake anyway: in step with std/in-step.ts. */
@@ -34,20 +38,22 @@ export function watchLoop(
   observe: (seconds: number) => void,
   { now, active, wait }: LoopView = thisProcess,
 ): { stop(): void } {
-  let lookedAt = now()
-  let activeMs = active()
-  let busyAt = lookedAt
-  let dueAt = lookedAt + everyMs
+  const beganAt = now()
+  /** When what it does was counted last, and how much that was by then. */
+  let counted = { at: beganAt, activeMs: active() }
+  let isAtRest = false
+  let dueAt = beganAt + everyMs
   let timer = wait(everyMs, look)
 
   function look(): void {
     const at = now()
     observe(Math.max(0, at - dueAt) / 1e3)
-    const used = active()
-    if (used - activeMs >= restShare * (at - lookedAt)) busyAt = at
-    activeMs = used
-    lookedAt = at
-    const isAtRest = everyMs < restMs && at - busyAt >= restAfterMs
+    const activeMs = active()
+    const isMuch = activeMs - counted.activeMs >= restShare * restAfterMs
+    if (isMuch || at - counted.at >= restAfterMs) {
+      isAtRest = !isMuch && everyMs < restMs
+      counted = { at, activeMs }
+    }
     dueAt = isAtRest ? (Math.floor(at / restMs) + 1) * restMs : at + everyMs
     timer = wait(Math.max(1, Math.ceil(dueAt - at)), look)
   }

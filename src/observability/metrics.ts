@@ -282,7 +282,7 @@ function gatewayMetrics(declare: Declare) {
     ),
     roundTripSeconds: declare.histogram(
       "starling_gateway_round_trip_seconds",
-      "Time from a WebSocket ping to the client's pong. A worker asks one client at a time, at most ten a second, after a heartbeat",
+      "Time from a WebSocket ping to the client's pong. A worker asks one client at a time, at most one a second, after a heartbeat",
       [0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5],
     ),
     publishSeconds: declare.histogram(

@@ -230,12 +230,12 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
 
   let waiting = 0
   metrics.jobs.waiting.from(() => waiting)
-  const counting = setInterval(() => {
+  const counting = clock.every(5_000, () => {
     queue.waiting().then(count => (waiting = count), trouble)
     queue.ages().then(ages => {
       for (const [name, seconds] of ages) metrics.jobs.oldestSeconds[name].set(seconds ?? 0)
     }, trouble)
-  }, 5_000)
+  })
 
   const noting = new FigureNotes({
     board: new FigureBoard({ redis: adding, keys, spans: figureSamples, spanSeconds: figureSeconds }),
@@ -254,7 +254,7 @@ export async function startJobWorker(options: JobWorkerOptions): Promise<JobWork
     // Nobody waits for them; their messages are asked about by another.
     classifiers.close()
     pushes.close()
-    clearInterval(counting)
+    counting.stop()
     noting.stop()
     await finish()
     await sweeping.stop()

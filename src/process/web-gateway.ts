@@ -70,7 +70,8 @@ export function openGateway(app: TemplatedApp, options: WebWorkerOptions, parts:
     }),
     storage: connections.storage,
     tokens: {
-      verify: token => tokens.verify(token),
+      look: () => tokens.look(),
+      isStill: (access, look) => tokens.isStill(access, look),
       admit: token => tokens.admit(token),
       known: session => tokens.known(session),
       isFailedTooOften: admission.isFailedTooOften,

@@ -19,6 +19,7 @@ import { HostLoad } from "./host-load.ts"
 import { createUsernameRules } from "../http/accounts/username-rules.ts"
 import { AccessUseNotes } from "../http/service/access-use-notes.ts"
 import { createRestServer } from "../http/rest-server.ts"
+import { SessionUses } from "../http/accounts/session-uses.ts"
 import { createClassifiers } from "../integrations/classifiers.ts"
 import { ClassifierSettingsStore } from "../integrations/classifier-settings.ts"
 import { PushEndpoints, PushKeys } from "../integrations/web-push.ts"
@@ -58,6 +59,7 @@ export function openRest(
   const { policy, publicUrl } = config
   const deferred = deferredWork(log)
   const accessUses = new AccessUseNotes({ storage, clock, log })
+  const sessionUses = new SessionUses({ storage, clock, log })
   const timings = new Timings({
     ...topology.telemetry,
     storage,
@@ -116,6 +118,7 @@ export function openRest(
         status: () => shownStatus(service.facts),
         accessTokens: () => service.accessTokens,
         noteAccessUse: use => accessUses.note(use),
+        noteSessionUse: session => sessionUses.note(session),
         publicUrl,
         hasDocs: policy.docs_enabled,
         moderation: () => service.moderation,
@@ -144,7 +147,7 @@ export function openRest(
         isLimiting: config.rateLimits,
         isUnlimited: unlimitedIn(config),
         maintenance: () => maintenanceOf(service),
-        hold: () => cluster.view.doubt,
+        hold: () => cluster.view.untilWhole(),
       },
       pages: pagesOf(options),
       limits: config.rateLimits ? topology.http : { ...topology.http, pages: { requestsPerMinute: Infinity } },
@@ -160,7 +163,7 @@ export function openRest(
     async stopDeferred() {
       deferred.stop()
       classifiers.asking.close()
-      await Promise.all([accessUses.stop(), timings.stop()])
+      await Promise.all([accessUses.stop(), sessionUses.stop(), timings.stop()])
     },
   }
 }

@@ -176,7 +176,12 @@ function partsOf(
       enabled: rateLimits,
       limits: policy.rate_limits,
       bypassSecret: policy.rate_limit_bypass_secret,
-      leases: { ...topology.http.limits, clock, isServing: () => cluster.membership.serving },
+      leases: {
+        ...topology.http.limits,
+        clock,
+        isServing: () => cluster.membership.serving,
+        workers: () => cluster.membership.members().filter(({ role }) => role === "web").length,
+      },
       metrics,
     }),
     iceServers: (user, use) => iceServersFor(policy, { user, isInCall: use === "call", nowMs: clock.now() }, hmac),

@@ -7,8 +7,8 @@ export interface ClusterView {
   readonly self: Member
   /** Whether this worker may decide anything: its last renewal is young enough. */
   readonly serving: boolean
-  /** Pending while it is not known whether PostgreSQL has what it had: before that nothing is decided (LOSS1). */
-  readonly doubt: Promise<void> | undefined
+  /** Undefined, or pending while it is not known whether PostgreSQL has what it had: before that nothing is decided (LOSS1). */
+  untilWhole(): Promise<void> | undefined
   /** Milliseconds in which Redis was seen to be there, and to be the same. */
   readonly wellForMs: number
   /** Every member that is not known to be dead, this one included. */
@@ -74,15 +74,13 @@ export class DeadWorkers {
 export const clusterView = (
   membership: Membership,
   dead: DeadWorkers,
-  watch?: Pick<LineageWatch, "doubt">,
+  watch?: Pick<LineageWatch, "untilWhole">,
 ): ClusterView => ({
   self: membership.self,
   get serving() {
     return membership.serving
   },
-  get doubt() {
-    return watch?.doubt
-  },
+  untilWhole: () => watch?.untilWhole(),
   get wellForMs() {
     return membership.wellFor
   },

@@ -13,7 +13,7 @@ const metrics = createMetrics()
 afterAll(() => metrics.close())
 
 /** A lane of a database that has each thing once, and the turns that would write one. */
-function laneOf(publisher: Publisher) {
+function laneOf(publisher: Publisher, { clock = systemClock, taking = () => Promise.resolve() } = {}) {
   const refused = new postgres.PostgresError("taken")
   Object.assign(refused, { code: "23505", constraint_name: "things_pkey" })
   const shard = new Shard({ number: 1, epoch: 1, lastId: undefined, lastRow: 0, positions: new Map(), interests: [] })
@@ -22,6 +22,7 @@ function laneOf(publisher: Publisher) {
   const queue = new CommitQueue({
     lane: {
       async commit({ turns }) {
+        await taking()
         const things = turns.flatMap(({ writes }) => writes.map(write => (write.row as { thing: string }).thing))
         if (things.some(thing => kept.has(thing))) throw refused
         for (const thing of things) kept.add(thing)
@@ -35,7 +36,7 @@ function laneOf(publisher: Publisher) {
     dropHome: home => home.drop(),
     onDisowned: () => {},
     onFenced: () => {},
-    clock: systemClock,
+    clock,
     log: silentLog,
     metrics,
   })
@@ -127,4 +128,25 @@ test("OUT2: of one batch only turns that end or change sessions are answered whe
   inEffect()
   await Promise.all(turns)
   expect(answered).toEqual(["posts", "logs out", "renames"])
+})
+
+test("behind a batch the next is gathered while each turn of the event loop brings something, for three milliseconds at most; what comes alone is not held up", async () => {
+  let nowMs = 0
+  const clock = { ...systemClock, monotonic: () => nowMs }
+  const taking = () => new Promise<void>(resolve => setImmediate(resolve))
+  const { keep, batches } = laneOf({ behind: 0, publish: (_rows, published) => published() }, { clock, taking })
+  const all: Promise<unknown>[] = []
+  const come = (n: number, last: number) => {
+    nowMs++
+    // Before the queue asks for the next turn of the loop, so that it comes before that.
+    if (n < last) setImmediate(() => come(n + 1, last))
+    all.push(keep(`${n}`))
+  }
+  come(0, 6)
+  await expect.poll(() => all.length).toBe(7)
+  await Promise.all(all)
+  expect(batches).toEqual([["0"], ["1", "2", "3", "4"], ["5", "6"]])
+  setImmediate(() => void keep("later"))
+  await keep("alone")
+  expect(batches.at(-1)).toEqual(["alone"])
 })

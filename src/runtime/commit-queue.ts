@@ -69,6 +69,10 @@ export interface CommitQueueOptions {
   readonly metrics: Metrics
 }
 
+/** For so many milliseconds a batch is gathered at most: about as long as a commit takes under load. */
+const maxGatherMs = 3
+/** A commit that takes so long is written to the log: who asks for something waits for a few seconds only. */
+const slowCommitMs = 1_000
 /** A batch ends with the turn with which its events reach so many bytes. */
 const maxBatchBytes = 1024 * 1024
 
@@ -149,10 +153,11 @@ export class CommitQueue {
   }
 
   async #run(): Promise<void> {
-    // One turn of the loop, so that whatever arrives together is committed together.
+    // What comes after nothing goes out in this turn of the event loop, with whatever came together with it.
     await Promise.resolve()
     try {
-      while (this.#waiting.length > 0) {
+      for (let isFirst = true; this.#waiting.length > 0; isFirst = false) {
+        if (!isFirst) await this.#gather()
         while (this.#options.publisher.behind >= this.#options.bounds.unpublishedBatches)
           await new Promise<void>(resolve => (this.#wake = resolve))
         this.#wake = undefined
@@ -166,6 +171,21 @@ export class CommitQueue {
     }
   }
 
+  /**
+   * A batch costs as much as forty posts, whatever is in it. So what gathered while another was under way is taken at the end
+   * of a turn of the event loop, and later while each turn brings something more, but not for long.
+   */
+  async #gather(): Promise<void> {
+    const { bounds, clock } = this.#options
+    const until = clock.monotonic() + maxGatherMs
+    for (let known = 0; this.#waiting.length > known;) {
+      known = this.#waiting.length
+      if (known >= bounds.batch) return
+      await new Promise<void>(resolve => clock.soon(resolve))
+      if (clock.monotonic() >= until) return
+    }
+  }
+
   #take(): Waiting[] {
     const most = Math.min(this.#waiting.length, this.#options.bounds.batch)
     let count = 0
@@ -174,7 +194,7 @@ export class CommitQueue {
   }
 
   async #commit(batch: readonly Waiting[]): Promise<void> {
-    const { lane, metrics, clock } = this.#options
+    const { lane, log, metrics, clock } = this.#options
     const turns = batch.filter(isDecided)
     const stale = turns.filter(turn => turn.home.dropped)
     if (stale.length > 0) {
@@ -193,7 +213,9 @@ export class CommitQueue {
       }
       metrics.lanes.batches.inc()
       metrics.lanes.batchTurns.observe(turns.length)
-      metrics.lanes.commitSeconds.observe((clock.monotonic() - startedAt) / 1000)
+      const tookMs = clock.monotonic() - startedAt
+      metrics.lanes.commitSeconds.observe(tookMs / 1000)
+      if (tookMs >= slowCommitMs) log.warn({ took_ms: Math.round(tookMs), turns: turns.length }, "commit was slow")
       metrics.outbox.written.inc(outbox.length)
       if (metrics.tracer) noteCommits(metrics.tracer, turns, rows, startedAt)
     }

@@ -16,6 +16,8 @@ export class HomeMemory<Home, Value> extends Memory<Value> {
 export interface FactOptions<Home, Value, Source = unknown> extends Bounds {
   /** The bytes that a value takes; for `keepBytes`. */
   readonly sizeOf?: (value: Value) => number
+  /** Values are changed in their places. */
+  readonly changing?: true
   /** `home`: for what has to be put together with what turns decide meanwhile. `now`: when it was asked for. */
   load(
     source: Source,
@@ -33,8 +35,8 @@ export interface FactOptions<Home, Value, Source = unknown> extends Bounds {
 export class Fact<Home, Value> extends HomeMemory<Home, Map<string, Value | null>> {
   readonly load: FactOptions<Home, Value, never>["load"]
 
-  constructor({ sizeOf, load, ...bounds }: FactOptions<Home, Value, never>) {
-    super(() => (sizeOf ? new SizedMap(sizeOf) : new Map()), bounds)
+  constructor({ sizeOf, changing, load, ...bounds }: FactOptions<Home, Value, never>) {
+    super(() => (sizeOf ? new SizedMap(sizeOf, changing) : new Map()), bounds)
     this.load = load
   }
 

@@ -78,8 +78,8 @@ export function createShardParts<Source>(cluster: ClusterInside, options: ShardH
     lane: lineageWatch
       ? {
           async commit(batch) {
-            const { doubt } = lineageWatch
-            if (doubt) await doubt
+            const whole = lineageWatch.untilWhole()
+            if (whole) await whole
             return lane.commit(batch)
           },
           raise: () => lane.raise(),

@@ -28,7 +28,7 @@ import type { DeliveryLogs, LogPlaces } from "../cluster/delivery-log.ts"
 import type { Outbox, SentTell } from "./outbox.ts"
 import type { EffectExtension, Lookup } from "./plugs.ts"
 import { toItem } from "./row.ts"
-import type { Shard } from "./shard.ts"
+import type { Answered, Shard } from "./shard.ts"
 
 /** Any actor whose homes are loaded from a source: what its homes and commands are made of is its own affair. */
 export interface HostedActor<Source> extends Pick<ActorKind<never, never, object>, "kind" | "missing"> {
@@ -55,6 +55,22 @@ export interface CommandEnvelope {
   readonly trace?: TraceParent | undefined
   /** Its own span, until it is decided. */
   readonly span?: Span
+}
+
+/** A command from when it is let in until it is answered. */
+interface Performing {
+  readonly envelope: CommandEnvelope
+  readonly shard: Shard
+  readonly resolve: (reply: unknown) => void
+  readonly reject: (error: unknown) => void
+  /** That has taken it. */
+  home: Home | undefined
+  actor: AnyActor | undefined
+  command: Command<unknown, unknown, unknown, unknown> | undefined
+  /** For the home to be clean. */
+  hasWaited: boolean
+  /** Of the lookup that its turn asked for. */
+  answer: unknown
 }
 
 /** What the application hands to the runtime. */
@@ -90,7 +106,7 @@ export interface HostOptions {
   >
   readonly logs: Pick<DeliveryLogs, "places">
   readonly ephemeral: EphemeralTargets
-  readonly view: Pick<ClusterView, "serving" | "doubt">
+  readonly view: Pick<ClusterView, "serving" | "untilWhole">
   readonly bounds: {
     readonly mailbox: number
     readonly homes: number
@@ -102,6 +118,11 @@ export interface HostOptions {
   readonly log: Log
   readonly metrics: Metrics
 }
+
+/** What answers wait for: PostgreSQL to commit, Redis to take what was committed, or something before that, like what a turn reads. */
+export type HoldUp = "commit" | "publication" | "turn"
+/** Milliseconds without a commit or an append from which on answers are late because of it. */
+const holdsUpAfterMs = 500
 
 /** The turns of a home are counted by spans of so many sweeps, of a second each. */
 const sweepsOfSpan = 5
@@ -144,6 +165,14 @@ export class Host {
 
   shard(number: number): Shard | undefined {
     return this.#shards.get(number)
+  }
+
+  /** What holds up answers that do not come. */
+  get holdUp(): HoldUp {
+    const { queue, outbox } = this.#options
+    const [commit, publication] = [queue.stuckForMs, outbox.stuckForMs]
+    if (Math.max(commit, publication) < holdsUpAfterMs) return "turn"
+    return commit > publication ? "commit" : "publication"
   }
 
   get shards(): ReadonlyMap<number, Shard> {
@@ -208,29 +237,20 @@ export class Host {
     }
   }
 
-  async #perform(envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
-    const { clock, bounds } = this.#options
-    let suspect = false
-    for (;;) {
-      const { doubt } = this.#options.view
-      if (doubt) await doubt
-      if (!this.#options.view.serving) throw unavailable("worker is not serving") // HOST3
-      const shard = this.#shards.get(onShard ?? shardOf(envelope.id!))
-      if (!shard || shard.closing) throw new ShardMoved()
-      if (this.#inFlight >= bounds.inFlight) throw unavailable("worker is full")
-      this.#inFlight++
-      shard.running++
-      try {
-        return await this.#once(shard, suspect ? { ...envelope, suspect } : envelope)
-      } catch (error) {
-        if (!(error instanceof HomeReloaded)) throw error
-        suspect ||= error.suspect
-        if (clock.monotonic() >= envelope.deadlineMs) throw unavailable("home was loaded anew")
-      } finally {
-        this.#inFlight--
-        shard.running--
-      }
-    }
+  #perform(envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
+    const { bounds, view } = this.#options
+    const whole = view.untilWhole()
+    if (whole) return this.#performAfter(whole, envelope, onShard)
+    if (!view.serving) return Promise.reject(unavailable("worker is not serving")) // HOST3
+    const shard = this.#shards.get(onShard ?? shardOf(envelope.id!))
+    if (!shard || shard.closing) return Promise.reject(new ShardMoved())
+    if (this.#inFlight >= bounds.inFlight) return Promise.reject(unavailable("worker is full"))
+    return this.#once(shard, envelope)
+  }
+
+  async #performAfter(whole: Promise<void>, envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
+    await whole
+    return this.#perform(envelope, onShard)
   }
 
   /** Resolves when all that the host has decided by now is committed and stands in the logs. */
@@ -241,25 +261,89 @@ export class Host {
   /** Repeats of another worker's request share one answer. */
   #once(shard: Shard, envelope: CommandEnvelope): Promise<unknown> {
     const { requestId } = envelope
-    if (requestId === undefined) return this.#attempt(shard, envelope)
+    if (requestId === undefined) return this.#begin(shard, envelope)
     const known = shard.answered.get(requestId)
     if (known) return known.reply
-    const reply = this.#attempt(shard, envelope)
-    shard.answered.set(requestId, { reply, at: this.#options.clock.monotonic() })
+    const reply = this.#begin(shard, envelope)
+    const answered: Answered = { reply, at: this.#options.clock.monotonic() }
+    shard.answered.set(requestId, answered)
     // A refusal decided nothing: asked again, it is decided again.
-    reply.catch(() => shard.answered.delete(requestId))
+    reply.catch(() => {
+      if (shard.answered.get(requestId) === answered) shard.answered.delete(requestId)
+    })
     return reply
   }
 
-  #attempt(shard: Shard, envelope: CommandEnvelope): Promise<unknown> {
-    const actor = this.#actors.get(envelope.actor)
-    const command = actor && (actor.commands as Record<string, AnyCommand | undefined>)[envelope.command]
-    if (!command) return Promise.reject(new Error(`no command ${envelope.actor}.${envelope.command}`))
-    this.#options.metrics.homes.turns.of(envelope.actor, envelope.command).inc()
-    return "create" in command ? this.#create(shard, command, envelope) : this.#find(shard, actor, command, envelope)
+  /** It has one promise, and what it passes through has none: a turn for which nothing is missing waits for its commit alone. */
+  #begin(shard: Shard, envelope: CommandEnvelope): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.#inFlight++
+      shard.running++
+      const performing: Performing = {
+        envelope,
+        shard,
+        resolve,
+        reject,
+        home: undefined,
+        actor: undefined,
+        command: undefined,
+        hasWaited: false,
+        answer: undefined,
+      }
+      try {
+        this.#attempt(performing)
+      } catch (error) {
+        this.#fail(performing, error)
+      }
+    })
   }
 
-  #create(shard: Shard, command: Creation<unknown, unknown, unknown>, envelope: CommandEnvelope): Promise<unknown> {
+  /** Who asks again is answered with the reply in short: whole ones would be kept by the thousand for those who never do. */
+  #keepShort({ shard, envelope: { requestId } }: Performing, keptReply: unknown): void {
+    const answered = requestId === undefined ? undefined : shard.answered.get(requestId)
+    if (answered) answered.reply = Promise.resolve(keptReply)
+  }
+
+  #end({ shard, home }: Performing): void {
+    this.#inFlight--
+    shard.running--
+    if (home) home.waiting--
+  }
+
+  #answer(performing: Performing, reply: unknown): void {
+    this.#end(performing)
+    performing.resolve(reply)
+  }
+
+  #fail(performing: Performing, error: unknown): void {
+    this.#end(performing)
+    const { envelope, shard, resolve, reject } = performing
+    if (!(error instanceof HomeReloaded)) return reject(error)
+    if (this.#options.clock.monotonic() >= envelope.deadlineMs) return reject(unavailable("home was loaded anew"))
+    // It begins anew, and is not its own repeat.
+    if (envelope.requestId !== undefined) shard.answered.delete(envelope.requestId)
+    resolve(this.#perform(error.suspect ? { ...envelope, suspect: true } : envelope, shard.number))
+  }
+
+  #attempt(performing: Performing): void {
+    const { envelope } = performing
+    const actor = this.#actors.get(envelope.actor)
+    const command = actor && (actor.commands as Record<string, AnyCommand | undefined>)[envelope.command]
+    if (!command) throw new Error(`no command ${envelope.actor}.${envelope.command}`)
+    this.#options.metrics.homes.turns.of(envelope.actor, envelope.command).inc()
+    if ("create" in command) return this.#create(performing, command)
+    performing.actor = actor
+    performing.command = command
+    const id = envelope.id!
+    const homeId = actor.homeOf ? this.#homeIds.get(id) : id
+    const home = homeId === undefined ? undefined : this.#homes.get(homeId)
+    // A home that is in memory takes its turn without a wait before it.
+    if (home) return this.#enter(performing, home)
+    this.#findElsewhere(performing, actor, command, homeId).catch((error: unknown) => this.#fail(performing, error))
+  }
+
+  #create(performing: Performing, command: Creation<unknown, unknown, unknown>): void {
+    const { shard, envelope } = performing
     const { clock } = this.#options
     const now = clock.now()
     const id = shard.newId(now)
@@ -271,125 +355,95 @@ export class Host {
     const home = new Home(id, shard, effects.home, clock.monotonic())
     this.#homes.set(id, home)
     this.#options.metrics.homes.activations.inc()
-    return this.#decide(home, withRecords(effects, records), envelope)
-  }
-
-  /** A home that is in memory takes its turn without a wait before it. */
-  #find(
-    shard: Shard,
-    actor: AnyActor,
-    command: Command<unknown, unknown, unknown, unknown>,
-    envelope: CommandEnvelope,
-  ): Promise<unknown> {
-    const id = envelope.id!
-    const homeId = actor.homeOf ? this.#homeIds.get(id) : id
-    const home = homeId === undefined ? undefined : this.#homes.get(homeId)
-    return home
-      ? this.#turn(home, actor, command, envelope, id)
-      : this.#findElsewhere(shard, actor, command, envelope, homeId)
+    this.#decide(performing, home, withRecords(effects, records))
   }
 
   async #findElsewhere(
-    shard: Shard,
+    performing: Performing,
     actor: AnyActor,
     command: Command<unknown, unknown, unknown, unknown>,
-    envelope: CommandEnvelope,
     known: Snowflake | undefined,
-  ): Promise<unknown> {
+  ): Promise<void> {
+    const { envelope, shard } = performing
     const id = envelope.id!
     const homeId = known ?? (await this.#homeIdOf(actor, id))
     if (homeId === undefined) throw fail(actor.missing)
-    if (command.forListeners && !shard.interests.has(homeId) && !this.#homes.has(homeId)) return undefined
+    if (command.forListeners && !shard.interests.has(homeId) && !this.#homes.has(homeId))
+      return this.#answer(performing, undefined)
     const home = this.#homes.get(homeId) ?? (await this.#load(shard, actor.home, homeId))
     if (home === undefined) throw fail(actor.missing)
-    return this.#turn(home, actor, command, envelope, id)
+    this.#enter(performing, home)
   }
 
-  async #turn(
-    home: Home,
-    actor: AnyActor,
-    command: Command<unknown, unknown, unknown, unknown>,
-    envelope: CommandEnvelope,
-    id: Snowflake,
-  ): Promise<unknown> {
+  /** The home takes the command. What is thrown refuses it. */
+  #enter(performing: Performing, home: Home): void {
     if (home.waiting >= this.#options.bounds.mailbox) {
       this.#options.metrics.homes.mailboxFull.inc()
       throw unavailable("home is full")
     }
     home.usedAt = this.#options.clock.monotonic()
-    home.noteTurn(actor.home.name)
+    home.noteTurn(performing.actor!.home.name)
     home.waiting++
+    performing.home = home
+    const wait = this.#turn(performing, home)
+    if (wait) this.#turnAfter(wait, performing, home).catch((error: unknown) => this.#fail(performing, error))
+  }
+
+  async #turnAfter(first: Promise<unknown>, performing: Performing, home: Home): Promise<void> {
+    for (let wait: Promise<unknown> | undefined = first; wait; wait = this.#turn(performing, home)) await wait
+  }
+
+  /** @returns what has to be waited for before the turn is taken again; nothing: it is decided, and answered in time */
+  #turn(performing: Performing, home: Home): Promise<unknown> | undefined {
+    const { envelope } = performing
+    const [actor, command, id] = [performing.actor!, performing.command!, envelope.id!]
     const { application, clock } = this.#options
-    let hasWaited = false
-    let answer: unknown
+    if (home.dropped) throw new HomeReloaded()
+    const state = actor.find(home.state, id)
+    if (state === undefined) return this.#refuse(performing, home, fail(actor.missing))
+    // Once: what one command needs may be too much by itself.
+    if (!performing.hasWaited && home.overfull) {
+      performing.hasWaited = home.clean
+      if (!home.clean) return home.whenClean()
+      home.forgetOldFacts()
+    }
+    const needs = command.needs?.(envelope.input, { id, state, home: home.state, suspect: envelope.suspect ?? false })
+    const loads = needs && home.loadMissing(needs, application.source, clock.now())
+    if (loads) return loads
+    if (home.shard.closing) throw new ShardMoved() // HOST3
+    if (!this.#options.view.serving) throw unavailable("worker is not serving") // HOST3
+    const now = clock.now()
+    const records: Write[] = []
+    let effects: Effects<unknown, unknown> | LookUpFirst | LoadFirst<unknown>
     try {
-      for (;;) {
-        if (home.dropped) throw new HomeReloaded()
-        const state = actor.find(home.state, id)
-        if (state === undefined)
-          return await this.#afterCommit(home, () => {
-            throw fail(actor.missing)
-          })
-        // Once: what one command needs may be too much by itself.
-        if (!hasWaited && home.overfull) {
-          await home.whenClean()
-          hasWaited = home.clean
-          if (hasWaited) home.forgetOldFacts()
-          continue
-        }
-        const needs = command.needs?.(envelope.input, {
-          id,
+      effects = command.turn(
+        {
           state,
           home: home.state,
-          suspect: envelope.suspect ?? false,
-        })
-        const loads = needs && home.loadMissing(needs, application.source, clock.now())
-        if (loads) {
-          await loads
-          continue
-        }
-        if (home.shard.closing) throw new ShardMoved() // HOST3
-        if (!this.#options.view.serving) throw unavailable("worker is not serving") // HOST3
-        const now = clock.now()
-        const records: Write[] = []
-        let effects: Effects<unknown, unknown> | LookUpFirst | LoadFirst<unknown>
-        try {
-          effects = command.turn(
-            {
-              state,
-              home: home.state,
-              now,
-              newId: () => home.shard.newId(now),
-              write: row => void records.push(row),
-              linkTo: file => application.signedPath(file, now),
-              answer,
-            },
-            envelope.input,
-          )
-        } catch (error) {
-          if (error instanceof Failure) this.#options.metrics.homes.refusals.of(error.code).inc()
-          return await this.#afterCommit(home, () => {
-            throw error
-          })
-        }
-        // What it recorded before it asked is recorded again when it is taken again.
-        if ("load" in effects) {
-          const found = home.loadMissing(effects.load, application.source, now)
-          if (!found) throw new Error("the turn asked for facts that it has")
-          await found
-          continue
-        }
-        if ("lookUp" in effects) {
-          answer = await application.lookups[effects.lookUp]!.find(home.id, effects.question as never)
-          continue
-        }
-        const reply = await this.#decide(home, withRecords(effects, records), envelope)
-        const { settled } = effects
-        return settled && !envelope.tell ? await this.#settled(home, settled, reply) : reply
-      }
-    } finally {
-      home.waiting--
+          now,
+          newId: () => home.shard.newId(now),
+          write: row => void records.push(row),
+          linkTo: file => application.signedPath(file, now),
+          answer: performing.answer,
+        },
+        envelope.input,
+      )
+    } catch (error) {
+      if (error instanceof Failure) this.#options.metrics.homes.refusals.of(error.code).inc()
+      return this.#refuse(performing, home, error)
     }
+    // What it recorded before it asked is recorded again when it is taken again.
+    if ("load" in effects) {
+      const found = home.loadMissing(effects.load, application.source, now)
+      if (!found) throw new Error("the turn asked for facts that it has")
+      return found
+    }
+    if ("lookUp" in effects)
+      return application.lookups[effects.lookUp]!.find(home.id, effects.question as never).then(answer => {
+        performing.answer = answer
+      })
+    this.#decide(performing, home, withRecords(effects, records))
+    return undefined
   }
 
   async #settled<T>(home: Home, targets: readonly Snowflake[], reply: T): Promise<T> {
@@ -399,12 +453,18 @@ export class Host {
   }
 
   /** HOST2 */
-  async #afterCommit<T>(home: Home, answer: () => T): Promise<T> {
-    if (!home.clean) await home.whenClean()
-    return answer()
+  #afterCommit(performing: Performing, home: Home, answer: () => void): void {
+    if (home.clean) return answer()
+    home.whenClean().then(answer, (error: unknown) => this.#fail(performing, error))
   }
 
-  #decide(home: Home, effects: Effects<unknown, unknown>, envelope: CommandEnvelope): Promise<unknown> {
+  #refuse(performing: Performing, home: Home, error: unknown): undefined {
+    this.#afterCommit(performing, home, () => this.#fail(performing, error))
+    return undefined
+  }
+
+  #decide(performing: Performing, home: Home, effects: Effects<unknown, unknown>): void {
+    const { envelope } = performing
     const publish = effects.publish ?? []
     const stored = publish.every(isStored) ? publish : publish.filter(isStored)
     for (const worker of effects.interest ?? []) this.#addInterest(home.shard, home.id, worker)
@@ -422,39 +482,42 @@ export class Host {
       ]
     if (writes.length === 0 && stored.length === 0) {
       this.#sendEphemeral(home, publish)
-      return this.#afterCommit(home, () => effects.reply) // HOST2
+      return this.#afterCommit(performing, home, () => this.#over(performing, home, effects, effects.reply)) // HOST2
     }
     effects.apply?.(home.state)
     home.applied()
     envelope.span?.end(this.#options.clock.monotonic(), { "starling.home": home.id })
-    return new Promise((resolve, reject) => {
-      // Nearly every turn is over with its commit.
-      const isOver = effects.after === undefined && stored === publish
-      this.#options.queue.add({
-        home,
-        shard: home.shard,
-        writes,
-        items: stored.map(publication => toItem(home.id, publication)),
-        requestId: envelope.requestId,
-        reply: effects.reply,
-        keptReply: effects.keptReply ?? effects.reply,
-        trace: envelope.span?.parent,
-        resolve: isOver
-          ? resolve
-          : reply => {
-              this.#sendEphemeral(home, publish)
-              this.#extend(home, effects)
-              resolve(reply)
-            },
-        reject: isOver
-          ? reject
-          : error => {
-              // Nobody knows whether it was committed: looking costs little.
-              this.#extend(home, effects)
-              reject(error)
-            },
-      })
+    this.#options.queue.add({
+      home,
+      shard: home.shard,
+      writes,
+      items: stored.map(publication => toItem(home.id, publication)),
+      requestId: envelope.requestId,
+      reply: effects.reply,
+      keptReply: effects.keptReply ?? effects.reply,
+      trace: envelope.span?.parent,
+      resolve: reply => {
+        if (stored !== publish) this.#sendEphemeral(home, publish)
+        if (effects.after) this.#extend(home, effects)
+        this.#over(performing, home, effects, reply)
+      },
+      reject: error => {
+        // Nobody knows whether it was committed: looking costs little.
+        if (effects.after) this.#extend(home, effects)
+        this.#fail(performing, error)
+      },
     })
+  }
+
+  /** What it decided is committed. */
+  #over(performing: Performing, home: Home, effects: Effects<unknown, unknown>, reply: unknown): void {
+    const { settled, keptReply } = effects
+    if (keptReply !== undefined) this.#keepShort(performing, keptReply)
+    if (!settled || performing.envelope.tell) return this.#answer(performing, reply)
+    this.#settled(home, settled, reply).then(
+      answer => this.#answer(performing, answer),
+      (error: unknown) => this.#fail(performing, error),
+    )
   }
 
   #extend(home: Home, { after }: Effects<unknown, unknown>): void {
@@ -477,8 +540,7 @@ export class Host {
     worker: string,
     homes: readonly (readonly [shard: number, homes: readonly Snowflake[]])[],
   ): Promise<Registration[]> {
-    const { doubt } = this.#options.view
-    if (doubt) await doubt
+    await this.#options.view.untilWhole()
     if (!this.#options.view.serving) throw unavailable("worker is not serving")
     const shards = homes.map(([number]) => {
       const shard = this.#shards.get(number)
@@ -502,7 +564,9 @@ export class Host {
 
   #placesOf(shard: Shard, homes: readonly Snowflake[]): LogPlaces {
     if (!this.#options.outbox.isWhole) return ""
-    return this.#options.logs.places(new Set(homes.flatMap(home => [...(shard.interests.get(home)?.keys() ?? [])])))
+    const workers = new Set<string>()
+    for (const home of homes) for (const worker of shard.interests.get(home)?.keys() ?? []) workers.add(worker)
+    return this.#options.logs.places(workers)
   }
 
   /** @returns whether the shard is here to hear of it */

@@ -181,14 +181,8 @@ export async function joinCluster(options: ClusterOptions): Promise<ClusterInsid
   const lineageWatch = openLineageWatch(options, { shards, membership, logs, signals, leading: connections.membership })
   const view = clusterView(membership, dead, lineageWatch)
   const directory = new Directory(only => storage.placement.shards(only), clock)
-  const router = new Router({
-    bus,
-    directory,
-    view,
-    askTimeoutMs: topology.bus.askTimeoutMs,
-    clock,
-    metrics,
-  })
+  const { askTimeoutMs } = topology.bus
+  const router = new Router({ bus, directory, view, askTimeoutMs, clock, log, metrics })
   metrics.bus.pending.from(() => bus.pending)
   metrics.bus.sockets.from(() => bus.road?.count ?? 0)
   metrics.log.memoryBytes.from(() => streams.memoryBytes)

@@ -58,7 +58,7 @@ test("LOSS2: a worker without a row ends the lineage only if it was living befor
 
 /** A worker whose time is the test's, and a PostgreSQL that has ended `transaction`s. */
 function timed() {
-  const at = { ms: 10_000, work: 0, transaction: 5, name: "h1" }
+  const at = { ms: 10_000, work: 0, transaction: 5, name: "h1", isUnavailable: false }
   const note = { lineage: "h1", system: "1", tables: "2", transaction: 5, row: undefined }
   const asked: string[] = []
   const lost: string[] = []
@@ -76,10 +76,11 @@ function timed() {
       name: "h1",
       notes,
       store: {
-        state: async () => (
-          asked.push("state"),
-          { system: "1", tables: "2", transaction: at.transaction, isEnrolled: true }
-        ),
+        async state() {
+          asked.push("state")
+          if (at.isUnavailable) throw new Error("PostgreSQL is away")
+          return { system: "1", tables: "2", transaction: at.transaction, isEnrolled: true }
+        },
         shardBehind: async () => undefined,
       },
       onConnectionLost: listener => void (loseConnection = listener),
@@ -99,6 +100,7 @@ function timed() {
     note,
     asked,
     lost,
+    watch,
     loseConnection: () => loseConnection(),
     /** What is asked in so many steps of half a second. */
     async after(steps: number) {
@@ -141,4 +143,32 @@ test("LOSS1, LOSS2: at rest a lost connection is looked into at once, and the na
   at.name = "h2"
   await after(1)
   expect(lost).toEqual(["lost"])
+})
+
+test("LOSS1: who asks whether PostgreSQL was compared may go away: a refusal that nobody waits for ends no process", async () => {
+  const { at, after, watch, loseConnection } = timed()
+  await after(4)
+  expect(watch.untilWhole()).toBeUndefined()
+  const unhandled: unknown[] = []
+  const note = (error: unknown) => void unhandled.push(error)
+  process.on("unhandledRejection", note)
+  try {
+    at.isUnavailable = true
+    loseConnection()
+    const early = watch.untilWhole()
+    expect(watch.untilWhole()).toBeInstanceOf(Promise)
+    // Real time: the refusal of those who wait comes after two seconds of it.
+    await expect(early).rejects.toMatchObject({ code: "unavailable" })
+    at.ms += 2_000
+    expect(watch.untilWhole()).toBeInstanceOf(Promise)
+    await expect(watch.untilWhole()).rejects.toMatchObject({ code: "unavailable" })
+    await new Promise(resolve => void setImmediate(resolve))
+    expect(unhandled).toEqual([])
+    at.isUnavailable = false
+    await after(4)
+    expect(watch.untilWhole()).toBeUndefined()
+  } finally {
+    process.off("unhandledRejection", note)
+    watch.stop()
+  }
 })

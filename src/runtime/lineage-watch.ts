@@ -152,12 +152,17 @@ export class LineageWatch {
     if (!this.isWhole) throw refusal()
   }
 
-  /** Undefined while PostgreSQL is known to have what it had; else resolves when it is, or rejects with a refusal. */
-  get doubt(): Promise<void> | undefined {
+  /**
+   * Undefined while PostgreSQL is known to have what it had; else resolves when it is, or rejects with a refusal. Who
+   * asks may go away without waiting: that is no error of anybody's.
+   */
+  untilWhole(): Promise<void> | undefined {
     if (this.isWhole) return undefined
     const leftMs = this.#doubtedAt + doubtTimeoutMs - this.#options.clock.monotonic()
-    if (this.#isOver || this.#stopped || leftMs <= 0) return Promise.reject(refusal())
-    return (this.#waiting ??= this.#wait(leftMs)).whole
+    if (!this.#isOver && !this.#stopped && leftMs > 0) return (this.#waiting ??= this.#wait(leftMs)).whole
+    const refused = Promise.reject<void>(refusal())
+    refused.catch(() => {})
+    return refused
   }
 
   #wait(leftMs: number) {
@@ -171,6 +176,7 @@ export class LineageWatch {
         else resolve()
       }
     })
+    whole.catch(() => {})
     return { whole, end }
   }
 

@@ -1,6 +1,5 @@
-import { setFlagsFromString } from "node:v8"
-import { runInNewContext } from "node:vm"
 import { afterAll, expect, test } from "vitest"
+import { collectGarbage } from "../../tests/kit/heap.ts"
 import { placeIn } from "../cluster/delivery-log.ts"
 import { silentLog } from "../observability/log.ts"
 import { createMetrics } from "../observability/metrics.ts"
@@ -192,8 +191,6 @@ test("OUT3: what could not be deleted is deleted by the next sweep, with the mes
 })
 
 test("of a row that has arrived its events are not kept until it is deleted", async () => {
-  setFlagsFromString("--expose-gc")
-  const collect = runInNewContext("gc") as () => void
   const { outbox, row } = ownerOf({ replications: "one", append: async () => {}, at: () => 0 })
   const publish = () => {
     const text = new RawJson('{"content":"long"}')
@@ -205,7 +202,7 @@ test("of a row that has arrived its events are not kept until it is deleted", as
   await expect.poll(() => outbox.unconfirmed).toBe(0)
   // Another turn: what a WeakRef was asked for stays until its own is over.
   await new Promise(setImmediate)
-  collect()
+  collectGarbage()
   expect(told.deref()).toBeUndefined()
   outbox.stop()
 })

@@ -19,6 +19,8 @@ import { append } from "../std/multi-map.ts"
 const saveBatchSize = 128
 /** Bytes of the parts that are appended to a log at once; one part may be larger. */
 const maxAppendBytes = 1024 * 1024
+/** What takes so long to publish is written to the log: who asks for something waits for a few seconds only. */
+const slowFlushMs = 1_000
 /** Rows that one statement deletes, and messages that it names: the last row may bring more. */
 const maxSwept = { rows: 10_000, messages: 50_000 }
 
@@ -254,8 +256,12 @@ export class Outbox implements Publisher {
         this.#isSaveDue = false
         const rows = flushes.flatMap(flush => flush.rows)
         const change = this.#changeAccess(rows)
+        const startedAt = this.#options.clock.monotonic()
         await this.#flush(rows)
         this.#noteProgress()
+        const tookMs = this.#progressAt - startedAt
+        if (tookMs >= slowFlushMs)
+          this.#options.log.warn({ took_ms: Math.round(tookMs), rows: rows.length }, "publication was slow")
         for (const flush of flushes) {
           flush.published()
           if (flush.inEffect) this.#afterChanges(flush.inEffect)

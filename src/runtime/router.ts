@@ -6,12 +6,13 @@ import { inBatches } from "../std/batches.ts"
 import type { Clock } from "../std/clock.ts"
 import { SweepWhileAny } from "../std/sweep-while-any.ts"
 import { shardOf } from "../domain/core/snowflake.ts"
+import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { TraceParent } from "../observability/traces.ts"
 import type { ActorKind, Ask, AskOptions, Create, Tell } from "./actor.ts"
 import type { ClusterView } from "./cluster-view.ts"
 import type { LogPlaces } from "../cluster/delivery-log.ts"
-import type { CommandEnvelope, Host, Registration } from "./host.ts"
+import type { CommandEnvelope, HoldUp, Host, Registration } from "./host.ts"
 import type { SentTell } from "./outbox.ts"
 
 interface AskMessage {
@@ -30,11 +31,14 @@ export interface RouterOptions {
   readonly view: Pick<ClusterView, "self" | "isDead">
   readonly askTimeoutMs: number
   readonly clock: Clock
+  readonly log: Log
   readonly metrics: Metrics
 }
 
 /** So late at most is it noticed that an answer has not come. */
 const sweepEveryMs = 100
+/** What has no answer in time is written to the log so often at most. */
+const logLateEveryMs = 1_000
 
 /** What a worker with shards does itself. */
 export interface LocalShards {
@@ -52,8 +56,13 @@ const maxRegistered = 128
 
 /** Somebody who waits for an answer. */
 interface Waiting {
+  readonly shard: number
+  /** The command, or what else is asked. */
+  readonly what: string
   readonly expiresAt: number
   readonly reject: (error: Error) => void
+  /** Who was asked last; nobody while no owner is known. */
+  owner: string | undefined
 }
 
 /** An answer of the owner, which another would give as well. */
@@ -80,6 +89,9 @@ export class Router {
   readonly #registrations = new Map<string, (wanted: Wanted) => Promise<Registration>>()
   #local: LocalShards | undefined
   #stopped = false
+  /** Those without an answer in time that no line of the log tells of yet, and when the next one may. */
+  #late = 0
+  #logLateAt = -Infinity
 
   constructor(options: RouterOptions) {
     this.#options = options
@@ -145,8 +157,8 @@ export class Router {
   /** Delivers a tell; resolves when the home's owner has committed it. */
   tell(tell: SentTell): Promise<void> {
     const shard = shardOf(tell.id)
-    return this.#bounded(this.#options.askTimeoutMs, deadlineMs =>
-      this.#atOwner(shard, deadlineMs, {
+    return this.#bounded(shard, tell.command, this.#options.askTimeoutMs, waiting =>
+      this.#atOwner(waiting, {
         here: () => this.#receive(tell),
         there: async (owner, left) => {
           await this.#options.bus.request<true>(owner, "tell", tell, left)
@@ -175,9 +187,9 @@ export class Router {
       isFirst = false
       return together ? this.#registering(owner)(wanted) : this.#registerAt(owner, [wanted], left).then(([one]) => one!)
     }
-    return this.#bounded(this.#options.askTimeoutMs, async deadlineMs => {
-      const [, row, places] = await this.#atOwner(shard, deadlineMs, {
-        here: () => ask(self, deadlineMs - this.#options.clock.monotonic()),
+    return this.#bounded(shard, "register", this.#options.askTimeoutMs, async waiting => {
+      const [, row, places] = await this.#atOwner(waiting, {
+        here: () => ask(self, waiting.expiresAt - this.#options.clock.monotonic()),
         there: ask,
       })
       return { row, places }
@@ -216,8 +228,8 @@ export class Router {
   /** The same, until the owner is known to have heard of it: of users, whom others see as long as a worker takes their events. */
   releaseSurely(shard: number, homes: readonly Snowflake[]): Promise<void> {
     const { view, bus } = this.#options
-    return this.#bounded(this.#options.askTimeoutMs, deadlineMs =>
-      this.#atOwner(shard, deadlineMs, {
+    return this.#bounded(shard, "release", this.#options.askTimeoutMs, waiting =>
+      this.#atOwner(waiting, {
         here: async () => {
           if (!this.#host.release(view.self.id, shard, homes)) throw new ShardMoved()
         },
@@ -233,8 +245,8 @@ export class Router {
   /** The workers that take a home's events: of a user, those that hold their gateway sessions. */
   workersOf(home: Snowflake, timeoutMs = this.#options.askTimeoutMs): Promise<string[]> {
     if (this.#options.directory.lacks(shardOf(home))) return Promise.resolve([])
-    return this.#bounded(timeoutMs, deadlineMs =>
-      this.#atOwner(shardOf(home), deadlineMs, {
+    return this.#bounded(shardOf(home), "workersOf", timeoutMs, waiting =>
+      this.#atOwner(waiting, {
         here: async () => this.#host.workersOf(home),
         there: (owner, left) => this.#options.bus.request<string[]>(owner, "workersOf", { home }, left),
       }),
@@ -250,7 +262,7 @@ export class Router {
     const { clock, directory, metrics, view } = this.#options
     const deadlineMs = clock.monotonic() + timeoutMs
     return new Promise((resolve, reject) => {
-      const waiting = this.#await(deadlineMs, reject)
+      const waiting = this.#await(shard, message.command, deadlineMs, reject)
       const answered = (reply: unknown) => {
         this.#waiting.delete(waiting)
         resolve(reply)
@@ -262,29 +274,26 @@ export class Router {
       const { id: self } = view.self
       const host = directory.ownerOf(shard) === self && !view.isDead(self) ? this.#local?.host : undefined
       if (!host || this.#stopped || timeoutMs <= 0)
-        return void this.#performAtOwner(shard, message, requestId, deadlineMs).then(answered, failed)
+        return void this.#performAtOwner(waiting, message, requestId).then(answered, failed)
       metrics.bus.localAsks.inc()
+      waiting.owner = self
       host
         .perform(envelopeOf(message, requestId, deadlineMs), shard)
         .then(answered, (error: Error) =>
           error instanceof ShardMoved || error instanceof WorkerGone
-            ? this.#performAtOwner(shard, message, requestId, deadlineMs).then(answered, failed)
+            ? this.#performAtOwner(waiting, message, requestId).then(answered, failed)
             : failed(error),
         )
     })
   }
 
-  #performAtOwner(
-    shard: number,
-    message: AskMessage,
-    requestId: string | undefined,
-    deadlineMs: number,
-  ): Promise<unknown> {
+  #performAtOwner(waiting: Waiting, message: AskMessage, requestId: string | undefined): Promise<unknown> {
     const { bus, metrics } = this.#options
+    const { shard, expiresAt: deadlineMs } = waiting
     const id = requestId ?? bus.newId()
     // Once it was sent away it may have been done there; if the shard comes here, its outbox knows the answer by this id.
     let named = requestId !== undefined
-    return this.#atOwner(shard, deadlineMs, {
+    return this.#atOwner(waiting, {
       isResentOnce: true,
       here: () => {
         metrics.bus.localAsks.inc()
@@ -298,8 +307,7 @@ export class Router {
   }
 
   async #atOwner<T>(
-    shard: number,
-    deadlineMs: number,
+    waiting: Waiting,
     way: {
       readonly here: () => Promise<T>
       readonly there: (owner: string, left: number) => Promise<T>
@@ -308,6 +316,7 @@ export class Router {
     },
   ): Promise<T> {
     const { directory, view, clock, metrics } = this.#options
+    const { shard, expiresAt: deadlineMs } = waiting
     let deaths = 0
     for (;;) {
       if (this.#stopped) throw unavailable("worker is ending")
@@ -316,11 +325,13 @@ export class Router {
       const owner = directory.ownerOf(shard)
       // The inbox of a dead worker still takes what nobody will answer.
       if (typeof owner !== "string" || view.isDead(owner)) {
+        waiting.owner = undefined
         await directory.changed(Math.min(left, 50))
         if (directory.ownerOf(shard) === owner) await directory.refresh(shard)
         continue
       }
       const startedAt = clock.monotonic()
+      waiting.owner = owner
       try {
         if (owner === view.self.id) return await way.here()
         const reply = await way.there(owner, left)
@@ -329,9 +340,10 @@ export class Router {
         return reply
       } catch (error) {
         if (!(error instanceof ShardMoved) && !(error instanceof WorkerGone)) {
-          // At its deadline it counts as one without an answer.
-          if (owner !== view.self.id && clock.monotonic() < deadlineMs)
-            metrics.bus.asks[isRefusal(error) ? "refused" : "failed"].inc()
+          if (owner !== view.self.id && this.#waiting.has(waiting))
+            if (isRefusal(error)) metrics.bus.asks.refused.inc()
+            else if (clock.monotonic() < deadlineMs) metrics.bus.asks.failed.inc()
+            else this.#refuseLate(waiting) // The bus has seen it first.
           throw error
         }
         if (owner === view.self.id) this.#noteMissing(shard, error)
@@ -362,19 +374,19 @@ export class Router {
     if (error instanceof ShardMoved && this.#local && !this.#local.host.shard(shard)) this.#local.onMissing(shard)
   }
 
-  #await(expiresAt: number, reject: (error: Error) => void): Waiting {
-    const waiting = { expiresAt, reject }
+  #await(shard: number, what: string, expiresAt: number, reject: (error: Error) => void): Waiting {
+    const waiting = { shard, what, expiresAt, reject, owner: undefined }
     this.#waiting.add(waiting)
     this.#sweeper.begin()
     return waiting
   }
 
   /** Every ask ends: what has no answer at its deadline is refused as "not now", though it may still happen. */
-  #bounded<T>(timeoutMs: number, action: (deadlineMs: number) => Promise<T>): Promise<T> {
+  #bounded<T>(shard: number, what: string, timeoutMs: number, action: (waiting: Waiting) => Promise<T>): Promise<T> {
     const expiresAt = this.#options.clock.monotonic() + timeoutMs
     return new Promise<T>((resolve, reject) => {
-      const waiting = this.#await(expiresAt, reject)
-      action(expiresAt).then(
+      const waiting = this.#await(shard, what, expiresAt, reject)
+      action(waiting).then(
         reply => {
           this.#waiting.delete(waiting)
           resolve(reply)
@@ -389,13 +401,33 @@ export class Router {
 
   #sweep(): boolean {
     const now = this.#options.clock.monotonic()
-    for (const waiting of this.#waiting)
-      if (waiting.expiresAt <= now) {
-        this.#waiting.delete(waiting)
-        this.#options.metrics.bus.asks.timed_out.inc()
-        waiting.reject(unavailable("no answer in time"))
-      }
+    for (const waiting of this.#waiting) if (waiting.expiresAt <= now) this.#refuseLate(waiting)
     return this.#waiting.size > 0
+  }
+
+  /** The one who asked and the operator learn what was waited for. */
+  #refuseLate(waiting: Waiting): void {
+    const { clock, log, metrics } = this.#options
+    if (!this.#waiting.delete(waiting)) return
+    metrics.bus.asks.timed_out.inc()
+    const { shard, what, owner, expiresAt } = waiting
+    const waitsFor = this.#stepOf(waiting)
+    waiting.reject(unavailable(`no answer in time: ${waitsFor}`))
+    this.#late++
+    const now = clock.monotonic()
+    if (now < this.#logLateAt) return
+    log.warn(
+      { count: this.#late, what, shard, owner, waits_for: waitsFor, late_ms: Math.round(now - expiresAt) },
+      "no answer in time",
+    )
+    this.#late = 0
+    this.#logLateAt = now + logLateEveryMs
+  }
+
+  #stepOf({ owner }: Waiting): "owner" | "other worker" | HoldUp {
+    if (owner === undefined) return "owner"
+    if (owner !== this.#options.view.self.id) return "other worker"
+    return this.#local?.host.holdUp ?? "owner"
   }
 
   /** A tell that may have come before is looked up; one that is new cannot have. */

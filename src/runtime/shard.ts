@@ -19,8 +19,9 @@ export interface ShardInheritance {
 }
 
 /** The request ids of other workers that were answered, for as long as one may come again. */
-interface Answered {
-  readonly reply: Promise<unknown>
+export interface Answered {
+  /** Once it is committed: in short, where it can be. */
+  reply: Promise<unknown>
   readonly at: number
 }
 

@@ -92,3 +92,63 @@ export function inTurns<Question, Answer>(
       if (!isOut) next()
     })
 }
+
+/**
+ * The same where one answer is for all who ask together: they share one promise. An equal question is asked once.
+ */
+export class SharedTurns<Question, Answer> {
+  readonly #send: (questions: readonly Question[]) => Promise<Answer>
+  readonly #soon: Clock["soon"]
+  /** What is gathered for the next turn. */
+  #next: Turn<Question, Answer> | undefined
+  #out: Turn<Question, Answer> | undefined
+
+  constructor(send: (questions: readonly Question[]) => Promise<Answer>, { soon }: Pick<Clock, "soon">) {
+    this.#send = send
+    this.#soon = soon
+  }
+
+  ask(question: Question): Promise<Answer> {
+    if (!this.#next) {
+      this.#next = new Turn()
+      if (!this.#out) this.#begin()
+    }
+    this.#next.questions.add(question)
+    return this.#next.answer
+  }
+
+  /** Whether it is asked and not yet answered. */
+  isAsking(question: Question): boolean {
+    return this.#next?.questions.has(question) === true || this.#out?.questions.has(question) === true
+  }
+
+  #begin(): void {
+    this.#soon(() => void this.#take(this.#next!))
+  }
+
+  async #take(turn: Turn<Question, Answer>): Promise<void> {
+    this.#next = undefined
+    this.#out = turn
+    try {
+      turn.resolve(await this.#send([...turn.questions]))
+    } catch (error) {
+      turn.reject(error)
+    }
+    this.#out = undefined
+    if (this.#next) this.#begin()
+  }
+}
+
+class Turn<Question, Answer> {
+  readonly questions = new Set<Question>()
+  readonly answer: Promise<Answer>
+  resolve!: (answer: Answer) => void
+  reject!: (error: unknown) => void
+
+  constructor() {
+    this.answer = new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+    })
+  }
+}

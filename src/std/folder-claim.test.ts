@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, expect, test, vi } from "vitest"
+import { until } from "../../tests/kit/until.ts"
 import { claimFolder } from "./folder-claim.ts"
 
 const folders: string[] = []
@@ -62,3 +63,47 @@ test("who has lost a claim to another neither keeps nor removes it", async () =>
   await release()
   expect(await readFile(file, "utf8")).toBe(elsewhere)
 }, 30_000)
+
+test("a claim is read when it is not as its last heartbeat left it: another in its place is noticed, also one with the same time", async () => {
+  const file = await newFile()
+  const msOf = async () => Math.round((await stat(file)).mtimeMs)
+  const setTime = (of: string, ms: number) => utimes(of, new Date(ms), new Date(ms))
+  /** A time that a file has as a number with a fraction, a bit below it, as half of all have. */
+  const inexactFrom = async (from: number) => {
+    await writeFile(file, "")
+    for (let ms = from; ; ms++) {
+      await setTime(file, ms)
+      if ((await stat(file)).mtimeMs !== ms) return ms
+    }
+  }
+  const first = await inexactFrom(Date.now())
+  const second = await inexactFrom(first + 1)
+  await rm(file)
+  let losses = 0
+  vi.useFakeTimers({ toFake: ["Date"], now: first })
+  const untilTouchedAt = (ms: number) => until("it is touched", async () => losses > 0 || (await msOf()) === ms)
+  try {
+    const release = await claimFolder(file, { error: () => losses++ })
+    const mine = await readFile(file, "utf8")
+    await untilTouchedAt(first)
+    // Reading it at each heartbeat would be four more calls a second.
+    await writeFile(file, elsewhere)
+    await setTime(file, first)
+    vi.setSystemTime(second)
+    await untilTouchedAt(second)
+    expect(losses).toBe(0)
+    await writeFile(file, mine)
+    await untilTouchedAt(second)
+
+    await writeFile(`${file}.other`, elsewhere)
+    await setTime(`${file}.other`, second)
+    await rename(`${file}.other`, file)
+    vi.setSystemTime(first)
+    await until("it is noticed", () => losses > 0)
+    expect(await msOf()).toBe(second)
+    await release()
+    expect(await readFile(file, "utf8")).toBe(elsewhere)
+  } finally {
+    vi.useRealTimers()
+  }
+}, 60_000)

@@ -126,13 +126,14 @@ async function isAlive(file: string, held: string, me: Claimant, isLocked: boole
 /** A claim as its process has left it: while it is so, nobody has put another in its place. */
 interface Touched {
   readonly ino: number
+  /** Whole: the system keeps a fraction of seconds, which is seldom the same number of milliseconds again. */
   readonly mtimeMs: number
 }
 
 /** A process that was paused for long may have lost its claim to another, whose heartbeat this would be. */
 async function touch(file: string, mine: string, last: Touched | undefined): Promise<Touched> {
   const { ino, mtimeMs } = await stat(file)
-  const isMine = ino === last?.ino && mtimeMs === last.mtimeMs
+  const isMine = ino === last?.ino && Math.round(mtimeMs) === last.mtimeMs
   if (!isMine && (await readFile(file, "utf8")) !== mine) throw new Error("another has taken it")
   const now = new Date()
   await utimes(file, now, now)

@@ -61,6 +61,7 @@ import { readStateStorage } from "./messages/read-state.ts"
 import { relationshipsStorage } from "./social/relationships.ts"
 import { reportsStorage } from "./messages/reports.ts"
 import { searchSettings, searchStorage } from "./messages/search.ts"
+import { endOldIndex, keepingSettings } from "./messages/search-blocks.ts"
 import { listUnread, searchIndexStorage, searchLagStorage } from "./messages/search-index.ts"
 import { serversStorage } from "./communities/servers.ts"
 import { serverStatusStorage } from "./service/server-status.ts"
@@ -141,7 +142,7 @@ function openSearchIndex(pool: Omit<PoolOptions, "connections">, observe: Observ
     ...pool,
     connections: 1,
     name: `${pool.name} index`,
-    settings: searchSettings,
+    settings: { ...searchSettings, ...keepingSettings },
     idleInTransactionTimeoutMs: stepTimeoutMs,
   })
   type Step = ReturnType<typeof searchIndexStorage>
@@ -154,6 +155,10 @@ function openSearchIndex(pool: Omit<PoolOptions, "connections">, observe: Observ
         stepTimeoutMs,
         "a step of the search index",
       ),
+    /** The index of three characters each, which blocks take the place of. */
+    endOldIndex: async (): Promise<void> => {
+      await endOldIndex(indexing)
+    },
     close: () => indexing.end({ timeout: 1 }),
   }
 }

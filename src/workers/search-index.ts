@@ -1,12 +1,13 @@
-import { foldedText, mayHaveStem, vectorText, wordsOf, type SearchSource } from "../domain/messages/search-text.ts"
+import { foldedText, mayHaveStem, vectorText, wordsOf } from "../domain/messages/search-text.ts"
 import type { Log } from "../observability/log.ts"
 import { messagesIn, type RowItem } from "../runtime/row.ts"
 import { backoffMs } from "../std/backoff.ts"
 import type { Clock, Timer } from "../std/clock.ts"
 import { isDataError } from "../storage/core/database.ts"
-import type { IndexedMessage } from "../storage/messages/search-index.ts"
+import type { IndexedMessage, ReadMessage } from "../storage/messages/search-index.ts"
 import type { MessagePlace } from "../storage/messages/search.ts"
 import type { SearchIndexStep, SearchIndexStorage } from "../storage/storage.ts"
+import { makeDoubtful, sealNewest, sealNext, type BlockBounds } from "./search-blocks.ts"
 
 export interface SearchIndexBounds {
   /** How long messages are gathered. */
@@ -24,12 +25,15 @@ export interface SearchIndexBounds {
    * How long after the first new row all new rows are sorted into the indexes, unless much is sent.
    */
   readonly sortEveryMs: number
+  readonly blocks: BlockBounds
 }
 
 const keyOf = ({ channel_id, message_id }: MessagePlace): string => `${channel_id}:${message_id}`
 
 /** How many words' stems are remembered. */
 const rememberedStems = 50_000
+/** How often it is looked for blocks that others have left to be made anew. */
+const doubtEveryMs = 10_000
 /** Bytes of the outbox that one step reads. */
 const stepBytes = 1024 * 1024
 
@@ -66,6 +70,10 @@ export class SearchIndex {
   #maySort = true
   /** Little is sent. */
   #isQuiet = true
+  /** When it is looked for blocks that are to be made anew; with those of its own that is at once. */
+  #doubtAt = 0
+  /** Messages may be there that were indexed before there were blocks. */
+  #maySeal = true
 
   constructor(options: {
     storage: SearchIndexStorage
@@ -136,7 +144,7 @@ export class SearchIndex {
           this.#hasNews = false
           const { isQuiet, isAll } = await this.#step()
           this.#isQuiet = isQuiet
-          isBehind = !isAll
+          isBehind = !isAll || (await this.#seal())
           this.#hasNews ||= isBehind
         }
         failures = 0
@@ -168,8 +176,33 @@ export class SearchIndex {
       if (sent.length >= batch) return { isQuiet: false, isAll: false }
       const listed = await step.takeListed(batch)
       await this.index(step, distinct(listed))
-      return { isQuiet: isAll && sent.length < batch / 10, isAll: isAll && listed.length < batch }
+      const isDone = !(await this.#makeDoubtful(step))
+      return { isQuiet: isAll && sent.length < batch / 10, isAll: isAll && listed.length < batch && isDone }
     })
+  }
+
+  /** @returns whether there may be more */
+  async #makeDoubtful(step: SearchIndexStep): Promise<boolean> {
+    const now = this.#clock.monotonic()
+    if (now < this.#doubtAt) return false
+    const isMore = await makeDoubtful(step, this.#bounds.blocks)
+    if (!isMore) this.#doubtAt = now + doubtEveryMs
+    return isMore
+  }
+
+  /** @returns whether there is more to do now */
+  async #seal(): Promise<boolean> {
+    if (!this.#maySeal) return false
+    try {
+      const more = await sealNext(this.#storage, this.#bounds.blocks)
+      this.#maySeal = more !== "never"
+      return more === "now"
+    } catch (error) {
+      if (!isDataError(error)) throw error
+      this.#maySeal = false
+      this.#log.warn({ err: error }, "the index message_search_folded, which nothing reads any more, cannot be dropped")
+      return false
+    }
   }
 
   get #isSortingDue(): boolean {
@@ -207,12 +240,33 @@ export class SearchIndex {
   /** Updates the index for these messages as they are now. Deleted messages are removed from it. */
   async index(step: SearchIndexStep, keys: readonly MessagePlace[]): Promise<void> {
     if (keys.length === 0) return
-    if (!this.#adds) return step.remove(keys)
+    if (!this.#adds) return this.#remove(step, keys)
     const sources = await step.sources(keys)
-    const there = new Set(sources.map(({ channel_id, id }) => keyOf({ channel_id, message_id: id })))
-    const gone = keys.filter(key => !there.has(keyOf(key)))
-    if (gone.length > 0) await step.remove(gone)
-    if (sources.length > 0) await this.#put(step, await this.#rowsOf(step, sources))
+    if (sources.length < keys.length) {
+      const there = new Set(sources.map(({ channel_id, id }) => keyOf({ channel_id, message_id: id })))
+      await this.#remove(
+        step,
+        keys.filter(key => !there.has(keyOf(key))),
+      )
+    }
+    if (sources.length === 0) return
+    await this.#put(step, await this.#rowsOf(step, sources))
+    if (sources.some(({ is_sealed }) => is_sealed)) this.#doubtAt = 0
+    const looked = sources.filter(
+      ({ is_sealed }) => !is_sealed && Math.random() * this.#bounds.blocks.messagesPerLook < 1,
+    )
+    const channels = [...new Set(looked.map(({ channel_id }) => channel_id))]
+    await sealNewest(step, channels, this.#bounds.blocks)
+  }
+
+  async #remove(step: SearchIndexStep, keys: readonly MessagePlace[]): Promise<void> {
+    await step.remove(keys)
+    this.#doubtAt = 0
+  }
+
+  /** Makes some of the blocks anew that are to be. @returns whether there may be others */
+  makeDoubtful(step: SearchIndexStep): Promise<boolean> {
+    return makeDoubtful(step, this.#bounds.blocks)
   }
 
   async #put(step: SearchIndexStep, rows: readonly IndexedMessage[]): Promise<void> {
@@ -233,27 +287,28 @@ export class SearchIndex {
     }
   }
 
-  async #rowsOf(step: SearchIndexStep, sources: readonly SearchSource[]): Promise<IndexedMessage[]> {
+  async #rowsOf(step: SearchIndexStep, sources: readonly ReadMessage[]): Promise<IndexedMessage[]> {
     const words = sources.map(source => wordsOf(source))
-    await this.#learnStems(
-      step,
-      words.flatMap(found => [...found.keys()]),
-    )
+    await this.#learnStems(step, words)
     const stemsOf = (word: string) => this.#stems.get(word) ?? []
     return sources.map((source, i) => ({
       channel_id: source.channel_id,
       message_id: source.id,
       home_id: source.server_id ?? source.channel_id,
-      content: source.content,
       edited_at: source.edited_at ?? 0,
       folded: foldedText(source.content ?? ""),
       words: vectorText(source, words[i]!, stemsOf),
+      is_sealed: source.is_sealed,
     }))
   }
 
-  async #learnStems(step: SearchIndexStep, words: readonly string[]): Promise<void> {
-    const unknown = [...new Set(words)].filter(word => !this.#stems.has(word) && mayHaveStem(word))
-    if (unknown.length === 0 || this.#languages.length === 0) return
+  async #learnStems(step: SearchIndexStep, words: readonly ReadonlyMap<string, unknown>[]): Promise<void> {
+    if (this.#languages.length === 0) return
+    const found = new Set<string>()
+    for (const ofMessage of words)
+      for (const word of ofMessage.keys()) if (!this.#stems.has(word) && mayHaveStem(word)) found.add(word)
+    const unknown = [...found]
+    if (unknown.length === 0) return
     if (this.#stems.size > 0 && this.#stems.size + unknown.length > rememberedStems) {
       this.#stems.clear()
       return this.#learnStems(step, words)
@@ -286,6 +341,7 @@ export async function rebuildSearchIndex(
       const { from, keys } = await step.rebuildSlice(slice)
       await index.index(step, keys)
       await step.endSlice(from, keys.length < slice ? null : keys.at(-1)!, keys.length)
+      await index.makeDoubtful(step)
       return keys.length
     })
     done += count
@@ -293,6 +349,7 @@ export async function rebuildSearchIndex(
       said(done)
       continue
     }
+    while (await storage.step(step => index.makeDoubtful(step)));
     await index.sortIn()
     return done
   }

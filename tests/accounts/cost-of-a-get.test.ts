@@ -3,8 +3,6 @@
  * promises that it takes and the bytes that are allocated for it. Who raises a ceiling here says in the commit what is
  * gained by it.
  */
-import { createHook } from "node:async_hooks"
-import { Session, type HeapProfiler } from "node:inspector/promises"
 import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
 import { afterAll, expect, test } from "vitest"
 import { clusterConfig } from "../../cluster.config.ts"
@@ -15,6 +13,7 @@ import { systemClock } from "../../src/std/system-clock.ts"
 import { createHttpServer, type HttpServerOptions } from "../../src/http/server/server.ts"
 import { silentLog } from "../../src/observability/log.ts"
 import { createMetrics } from "../../src/observability/metrics.ts"
+import { allocatedBytes, leastPromises } from "../kit/costs.ts"
 import { ordinary } from "../kit/ordinary-session.ts"
 
 const account = {
@@ -126,45 +125,16 @@ test("the answer is the account, with the headers of every answer", async () => 
 })
 
 test("GET /users/@me takes few promises", async () => {
-  let promises = 0
-  const hook = createHook({
-    init(_id, type) {
-      if (type === "PROMISE") promises++
-    },
-  })
-  // The least of several: what else the process does meanwhile is no part of it.
-  let least = Infinity
-  hook.enable()
-  for (let i = 0; i < 10; i++) {
-    promises = 0
-    await get()
-    least = Math.min(least, promises)
-  }
-  hook.disable()
   // Two are of the test; 5 when this was written, 12 before.
-  expect(least).toBeLessThanOrEqual(6)
+  expect(await leastPromises(10, get)).toBeLessThanOrEqual(6)
 })
 
 /** Bytes that each of so many runs allocates: the least of several, since what else the process does is no part of it. */
 async function allocatedBy(count: number, run: () => Promise<unknown>): Promise<number> {
-  const inspector = new Session()
-  inspector.connect()
   // Until nearly all of it is compiled.
   await run()
   let least = Infinity
-  for (let round = 0; round < 3; round++) {
-    await inspector.post("HeapProfiler.startSampling", {
-      // Bytes, in the inspector's words.
-      // oxlint-disable-next-line style/unit-in-name
-      samplingInterval: 1_024,
-      includeObjectsCollectedByMajorGC: true,
-      includeObjectsCollectedByMinorGC: true,
-    } as HeapProfiler.StartSamplingParameterType)
-    await run()
-    const { profile } = await inspector.post("HeapProfiler.stopSampling")
-    least = Math.min(least, bytesOf(profile.head) / count)
-  }
-  inspector.disconnect()
+  for (let round = 0; round < 3; round++) least = Math.min(least, (await allocatedBytes(run)) / count)
   return least
 }
 
@@ -184,6 +154,3 @@ test("TIM1: to keep how long an answer took allocates nothing", async () => {
   }
   expect(await allocatedBy(200_000, run)).toBeLessThan(1)
 })
-
-const bytesOf = ({ selfSize, children }: HeapProfiler.SamplingHeapProfileNode): number =>
-  selfSize + children.reduce((all, child) => all + bytesOf(child), 0)

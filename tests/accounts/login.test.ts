@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises"
 import { generateSync } from "otplib"
 import { userActor } from "../../src/actors/user.ts"
 import { refusal } from "../kit/conformance.ts"
@@ -274,6 +275,25 @@ test("SESS1: one session too many ends the one that was quiet longest; locks and
   expect((await inbox.ended()).code).toBe(4004)
   for (const session of [second, third, fourth]) expect((await session.on(place!).getMe()).id).toBe(ada.id)
 
+  // A use counts from the moment it happens, though it is written down a little later.
+  const [bea, idOf] = [await cluster.person("bea"), ({ token }: { token: string }) => token.split(".")[0]!]
+  const [quiet, last] = [await bea.signIn(place!), await bea.signIn(place!)]
+  const before = Math.floor(Date.now() / 1000)
+  await cluster.sql`UPDATE sessions SET last_activity = ${before - 600} WHERE id = ${idOf(bea)}`
+  await sleep((before + 1) * 1000 - Date.now())
+  expect((await bea.on(place!).getMe()).id).toBe(bea.id)
+  const listed = await bea.on(place!).listSessions()
+  expect(listed.map(({ id }) => id)).toEqual([bea, last, quiet].map(idOf))
+  expect(listed[0]!.last_activity).toBeGreaterThan(before)
+  const next = await bea.signIn(place!)
+  expect(await refusal(quiet.on(place!).getMe())).toBe("revoked_token")
+  for (const session of [bea, last, next]) expect((await session.on(place!).getMe()).id).toBe(bea.id)
+  await until("the use is written down", async () => {
+    const [row] = await cluster.sql<{ last_activity: number }[]>`
+      SELECT last_activity FROM sessions WHERE id = ${idOf(bea)}`
+    return row!.last_activity > before
+  })
+
   const { login } = clientAt(place!)
   const { username, password } = ada
   const { secret, qr_uri } = await fourth.on(place!).enableTwoFactor({ password })
@@ -284,6 +304,6 @@ test("SESS1: one session too many ends the one that was quiet longest; locks and
   expect(Math.abs(open!.expires_at - Date.now() / 1000 - 60)).toBeLessThan(30)
   for (const code of ["invalid_credentials", "invalid_credentials", "account_locked"])
     expect(await refusal(login({ username: ada.username, password: wrong }))).toBe(code)
-  const [{ until }] = (await cluster.sql`SELECT max(locked_until) AS until FROM failed_logins`) as [{ until: number }]
-  expect(Math.abs(until - Date.now() / 1000 - 3600)).toBeLessThan(30)
+  const [locked] = await cluster.sql<{ until: number }[]>`SELECT max(locked_until) AS until FROM failed_logins`
+  expect(Math.abs(locked!.until - Date.now() / 1000 - 3600)).toBeLessThan(30)
 })

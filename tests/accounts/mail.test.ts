@@ -5,7 +5,11 @@
 import type { Page } from "playwright-core"
 import { afterAll, beforeAll } from "vitest"
 import { hashSecret } from "../../src/cluster/tokens.ts"
+import { routes as emailLinks } from "../../src/contract/accounts/email-links.ts"
+import { errors, type ErrorCode } from "../../src/contract/core/errors.ts"
+import { passwordFaults } from "../../src/domain/accounts/passwords.ts"
 import { createLog } from "../../src/observability/log.ts"
+import { personTexts } from "../../src/web/person-texts.ts"
 import { createMailer, type MailerOptions } from "../../src/workers/mail.ts"
 import { startBrowser } from "../kit/browser.ts"
 import { refusal } from "../kit/conformance.ts"
@@ -122,6 +126,15 @@ test("the links open pages on which a person verifies their address, chooses a n
   await says("not the same")
   await fill("only-lower-case", "only-lower-case")
   await says("Weak password: it needs")
+  const german = await browser.newPage({ locale: "de-AT" })
+  await german.goto(reset.link)
+  for (const label of ["Neues Passwort", "Noch einmal dasselbe"]) await german.getByLabel(label).fill("kurz")
+  await german.getByRole("button", { name: "Passwort ändern" }).click()
+  const refused = german.getByRole("status").filter({ hasText: "schwach" })
+  expect(await refused.textContent()).toMatch(
+    /^Das Passwort ist zu schwach: Es braucht mindestens \d+ Zeichen, einen Großbuchstaben, eine Ziffer(, ein Sonderzeichen)?\.$/,
+  )
+  await german.close()
   await fill("Another-Horse-9", "Another-Horse-9")
   await says("Your password is changed")
   expect((await login({ username, password: "Another-Horse-9" })).status).toBe("success")
@@ -188,6 +201,59 @@ test("the pages run one script and let nobody frame them", async ({ shared }) =>
     expect(text).toContain("<noscript>")
     expect(text).not.toMatch(/ on\w+=|style=|src=/)
   }
+})
+
+/** Every text of a language's pages. */
+const textsOf = (part: unknown): string[] =>
+  typeof part === "string" ? [part] : Object.values(part as Record<string, unknown>).flatMap(textsOf)
+
+test("the pages speak German to whom the browser says so for, and nothing of them is left in English", async ({
+  shared,
+}) => {
+  const { said: none, ...english } = personTexts.en
+  const { said, ...german } = personTexts.de
+  expect(none).toEqual([])
+  const unescaped = (html: string) => html.replaceAll("&lt;", "<").replaceAll("&quot;", '"').replaceAll("&amp;", "&")
+  for (const path of ["/verify-email", "/reset-password", "/restore-email"]) {
+    const asked = (accepted: string, tag = "") =>
+      send(shared.west, path, { headers: { "accept-language": accepted, "if-none-match": tag } })
+    const [inEnglish, inGerman] = [await asked("fr, en;q=0.5"), await asked("de-CH, en;q=0.9")]
+    for (const [{ text, headers }, language, own, other] of [
+      [inEnglish, "en", english, german],
+      [inGerman, "de", german, english],
+    ] as const) {
+      expect(text).toContain(`<html lang="${language}">`)
+      expect(headers.get("content-language")).toBe(language)
+      expect(headers.get("vary")).toBe("Origin, Accept-Language, Accept-Encoding")
+      const left = textsOf(other).filter(words => text.includes(words) || unescaped(text).includes(words))
+      expect([path, left]).toEqual([path, []])
+      // What people read is one of the texts, or the server's name.
+      const shown = text.replace(/<(style|script)[\s\S]*?<\/\1>|<title>.*<\/title>/g, "").split(/<[^>]*>/)
+      const known = new Set([...textsOf(own), serverName])
+      expect(shown.map(words => unescaped(words.trim())).filter(words => words && !known.has(words))).toEqual([])
+    }
+    const tag = inEnglish.headers.get("etag")!
+    expect((await asked("en", tag)).status).toBe(304)
+    expect((await asked("de", tag)).status).toBe(200)
+  }
+  // What the server may refuse there is said in German, too.
+  const inOwnWords = (words: string) => said.reduce((left, [theirs, own]) => left.replaceAll(theirs, own), words)
+  const shown = [emailLinks.verifyEmail, emailLinks.confirmPasswordReset, emailLinks.restoreEmail]
+    .flatMap(({ fails }): readonly ErrorCode[] => fails)
+    .flatMap(code => (errors[code].status === 401 ? [] : [errors[code].message]))
+  for (const message of [...shown, errors.address_blocked.message])
+    expect(said.map(([theirs]) => theirs)).toContain(message.replace(/\.$/, ""))
+  const rules = {
+    password_min_length: 9,
+    password_max_length: 3,
+    password_require_uppercase: true,
+    password_require_lowercase: true,
+    password_require_digit: true,
+    password_require_special: true,
+  }
+  expect(inOwnWords(`Weak password: it needs ${passwordFaults("    ", rules).join(", ")}`)).toBe(
+    "Das Passwort ist zu schwach: Es braucht mindestens 9 Zeichen, höchstens 3 Zeichen, einen Großbuchstaben, einen Kleinbuchstaben, eine Ziffer, ein Sonderzeichen",
+  )
 })
 
 test("what was asked for while the mail server is away goes out when it is back", async ({ shared }) => {

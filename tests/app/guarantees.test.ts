@@ -139,8 +139,10 @@ test("a server that restarts, and an absence longer than a session lives: each i
   await page.locator(".dot.live").waitFor({ timeout: 60_000 })
   await message("the oldest, in other words").waitFor()
   expect([begun, await page.getByText(/^No connection/).count()]).toEqual([["READY"], 0])
-  await page.getByRole("button", { name: /Go to the newest/ }).click()
-  await message("while you were away").waitFor()
+  await until("the newest are shown", async () => {
+    await page.locator(".scroller").evaluate(one => (one.scrollTop = one.scrollHeight))
+    return (await message("while you were away").count()) > 0
+  })
   expect((await textsOf(page)).slice(-2)).toEqual(["welcome back", "while you were away"])
   await link.close()
 })

@@ -15,7 +15,14 @@ const openTab = browserForFile()
 
 /** What the browser keeps: when the state was current, messages that wait, and what the service worker has. */
 const kept = (page: Page) =>
-  page.evaluate<{ at: number; histories: number; waiting: number; files: string[]; workers: number }>(`(async () => {
+  page.evaluate<{
+    at: number
+    histories: number
+    contents: string[]
+    waiting: number
+    files: string[]
+    workers: number
+  }>(`(async () => {
     const database = await new Promise((resolve, reject) => {
       const request = indexedDB.open("starling", 1)
       request.onsuccess = () => resolve(request.result)
@@ -31,8 +38,9 @@ const kept = (page: Page) =>
     const files = []
     for (const name of await caches.keys())
       for (const request of await (await caches.open(name)).keys()) files.push(new URL(request.url).pathname)
-    const histories = found ? [...found.state.servers.values()].flatMap(server => [...(server?.histories.values() ?? [])]).length : 0
-    return { at: found?.at ?? 0, histories, waiting, files, workers: (await navigator.serviceWorker.getRegistrations()).length }
+    const histories = found ? [...found.state.servers.values()].flatMap(server => [...(server?.histories.values() ?? [])]) : []
+    const contents = histories.flatMap(({ messages }) => [...messages.values()].map(({ content }) => content))
+    return { at: found?.at ?? 0, histories: histories.length, contents, waiting, files, workers: (await navigator.serviceWorker.getRegistrations()).length }
   })()`)
 
 test("offline it opens with what it had and says how old that is; what was written goes out once and in order", async ({
@@ -73,6 +81,7 @@ test("offline it opens with what it had and says how old that is; what was writt
   link.set({ cut: true })
   await page.locator(".dot.returning").waitFor()
   for (const text of ["first in the dark", "second in the dark"]) await write(text)
+  // At once: what was written a moment before is kept.
   await page.reload()
   await page.locator(".message[id]", { hasText: "before the tunnel" }).waitFor()
   await page.getByText(/^No connection\. This is from /).waitFor()
@@ -88,8 +97,20 @@ test("offline it opens with what it had and says how old that is; what was writt
     (await lin.on(east!).listMessages({ channel_id: channel.id })).map(({ content }) => content).toReversed()
   const all = ["before the tunnel", "first in the dark", "second in the dark", "third in the dark"]
   expect(await said()).toEqual(all)
+  // What is kept stays in sight while what there is now is being read. It is kept every few seconds.
+  await until("the last message is kept", async () => (await kept(page)).contents.includes(all.at(-1)!))
+  let letRead = () => {}
+  const mayRead = new Promise<void>(resolve => (letRead = resolve))
+  const history = /\/messages\?/
+  await page.route(history, route => mayRead.then(() => route.continue()))
   await page.reload()
   await page.locator(".message[id]", { hasText: "third in the dark" }).waitFor()
+  await page.locator(".dot.live").waitFor()
+  expect(await page.locator(".message[id]", { hasText: "in the dark" }).count()).toBe(3)
+  const read = page.waitForResponse(history)
+  letRead()
+  await read
+  await page.unroute(history)
   expect([await said(), (await kept(page)).waiting]).toEqual([all, 0])
   expect(await page.locator(".message", { hasText: "in the dark" }).count()).toBe(3)
 

@@ -31,6 +31,23 @@ async function objections(page: Page): Promise<string[]> {
     violations.map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")))`)
 }
 
+/** Words that stand in two lines. */
+const brokenWords = (page: Page, selector: string): Promise<string[]> =>
+  page.evaluate(`(() => {
+    const broken = []
+    for (const root of document.querySelectorAll(${JSON.stringify(selector)})) {
+      const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT)
+      for (let node = walker.nextNode(); node; node = walker.nextNode())
+        for (const { 0: word, index } of node.data.matchAll(/\\p{L}+/gu)) {
+          const range = new Range()
+          range.setStart(node, index)
+          range.setEnd(node, index + word.length)
+          if (new Set([...range.getClientRects()].map(({ top }) => top)).size > 1) broken.push(word)
+        }
+    }
+    return broken
+  })()`)
+
 const password = "Correct-Horse-9"
 const post = async (page: Page, text: string) => {
   await page.getByRole("textbox", { name: /^Message / }).fill(text)
@@ -502,6 +519,8 @@ test("a long history: what is muted is quiet at once, it opens at the first unre
   await message(page, "new 4").waitFor()
   await page.evaluate(`location.hash = "${there}"`)
   await page.locator(`#${left[0]}`).waitFor()
+  // It comes to rest there.
+  await until("it is as it was left", async () => (await topRow()).join() === left.join())
   await page.waitForTimeout(300)
   expect(await topRow()).toEqual(left)
   await page.locator(".scroller").press("e")
@@ -613,9 +632,16 @@ test("a long history: what is muted is quiet at once, it opens at the first unre
   // Where the connection does not come back, the page says so, and can still be read.
   await page.evaluate(`location.hash = "#/servers/${server.id}/${channel.id}"`)
   await field.waitFor()
+  /** One's name has one dot: what others see of one, or that the page is not current. */
+  const dots = () =>
+    page.evaluate(`[...document.querySelectorAll(".own-line :is(.dot, .presence)")]
+      .filter(one => one.checkVisibility() && getComputedStyle(one).clipPath === "none").map(one => one.className)`)
+  await page.locator(".own-line .presence.online").waitFor()
+  expect(await dots()).toEqual(["presence online"])
   await sockets.at(-1)!.close({ code: 4003, reason: "IP Blocked" })
   await page.getByText("Your address is blocked on this server.").waitFor()
   expect(await page.locator(".dot.closed").innerText()).toBe("Read only: not connected")
+  expect(await dots()).toEqual(["dot closed"])
   await message(page, "new 4").waitFor()
   expect(await field.count()).toBe(0)
 })
@@ -1008,6 +1034,11 @@ test("an owner decides: a role, what a channel denies, who can do what and why; 
     await page.setViewportSize({ width: 320, height: 800 })
     const wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
     expect([page.url().split("#")[1], wide, await objections(page)]).toEqual([page.url().split("#")[1], 0, []])
+    expect(await brokenWords(page, ".why")).toEqual([])
+    const cutOff = await page.evaluate(`[...document.querySelectorAll("main :is(button, input, select, textarea)")]
+      .filter(one => one.checkVisibility() && one.getBoundingClientRect().right > innerWidth)
+      .map(one => one.outerHTML.slice(0, 80))`)
+    expect(cutOff).toEqual([])
     if (process.env["SHOTS"]) await page.screenshot({ path: `${process.env["SHOTS"]}/settings-${++shots}.png` })
     await page.setViewportSize({ width: 1280, height: 860 })
     if (process.env["SHOTS"]) await page.screenshot({ path: `${process.env["SHOTS"]}/settings-${shots}-wide.png` })
@@ -1157,7 +1188,7 @@ test("an owner decides: a role, what a channel denies, who can do what and why; 
   await button("Send a sticker").click()
   const board = page.getByRole("dialog", { name: "Send a sticker" })
   await board.getByLabel("Name or word").fill("sea")
-  expect(await board.getByRole("listitem").count()).toBe(2)
+  await until("both are found", async () => (await board.getByRole("listitem").count()) === 2)
   expect(await objections(page)).toEqual([])
   await board.getByLabel("Name or word").press("Tab")
   await page.keyboard.press("ArrowRight")

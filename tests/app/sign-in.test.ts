@@ -5,6 +5,7 @@ import type { Page } from "playwright-core"
 import { browserForFile } from "../kit/browser.ts"
 import { OAuthProviderServer } from "../kit/oauth-provider.ts"
 import { expect, testWith } from "../kit/test.ts"
+import { until } from "../kit/until.ts"
 
 const test = testWith()
 const visitor = browserForFile()
@@ -62,6 +63,14 @@ test("somebody comes in through the operator's issuer, adds a passkey and signs 
     place.leadTo(Number(new URL(worker!.url).port))
     const { page } = await visitor(skip)
     const touch = await plugIn(page)
+    await page.addInitScript(`{
+      const get = navigator.credentials.get.bind(navigator.credentials)
+      navigator.credentials.get = options => {
+        const asked = get(options)
+        if (options.mediation === "conditional") window.suggested = true
+        return asked
+      }
+    }`)
 
     const security = async () => {
       await page.goto(`${place.url}/app#/settings/security`)
@@ -70,6 +79,7 @@ test("somebody comes in through the operator's issuer, adds a passkey and signs 
     // The browser suggests passkeys as soon as one may sign in: nobody takes that up until it is meant.
     const signOut = async () => {
       await touch(false)
+      await page.evaluate("window.suggested = false")
       await button(page, "Sign out").click()
       await page.getByRole("heading", { name: "Sign in" }).waitFor()
     }
@@ -115,7 +125,10 @@ test("somebody comes in through the operator's issuer, adds a passkey and signs 
     await security()
     await page.locator("li", { hasText: "last used" }).waitFor()
 
+    // A request that waits for a touch is not told of a later one: the suggestion waits already, so that the one that the
+    // click makes is touched.
     const signInByButton = async () => {
+      await until("passkeys are suggested", () => page.evaluate<boolean>("window.suggested"))
       await touch(true)
       await button(page, "Sign in with a passkey").click()
     }
@@ -150,6 +163,7 @@ test("somebody comes in through the operator's issuer, adds a passkey and signs 
     await signOut()
     await enter()
     await page.getByRole("heading", { name: "Second factor" }).waitFor()
+    // Nothing is suggested there.
     await touch(true)
     await button(page, "Use a passkey").click()
     await page.getByText("Begin here").waitFor()

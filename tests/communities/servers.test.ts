@@ -335,6 +335,8 @@ test("P15: nothing is left of a deleted server, in any table or in Redis; what o
   expect(await searched()).toHaveLength(1)
   await cluster.sql`INSERT INTO message_search_backlog (channel_id, message_id) VALUES (${channel_id}, ${message_id})`
   await cluster.sql`INSERT INTO message_search_rebuild (channel_id, message_id) VALUES (${channel_id}, ${message_id})`
+  await cluster.sql`INSERT INTO message_search_blocks (channel_id, upto_id, looks) VALUES (${channel_id}, ${message_id}, 1)`
+  await cluster.sql`INSERT INTO message_search_blocks_begun (channel_id, since) VALUES (${channel_id}, now() - interval '1 hour')`
   await cluster.sql`INSERT INTO thumbnail_requests (channel_id, message_id, since) VALUES (${channel_id}, ${message_id}, ${2 ** 31})`
   const inboxes = [await lin.listen(east), await ada.listen(west)]
   for (const inbox of inboxes) inbox.send({ op: opcodes.VOICE_CONNECT.op, d: { channel_id: talk.id } })

@@ -5,7 +5,7 @@ import type { ServerFrame } from "../../client/gateway.ts"
 import type { CloseName } from "../../src/contract/core/gateway-codes.ts"
 import { Resume } from "../../src/contract/core/gateway.ts"
 import type { Worker } from "../kit/cluster.ts"
-import type { Endpoint } from "../kit/person.ts"
+import type { Endpoint, Person } from "../kit/person.ts"
 import { connectionsOf } from "../kit/connections.ts"
 import { closedWith, identified, open, Raw } from "../kit/raw.ts"
 import { sharedServer } from "../kit/seeds.ts"
@@ -608,4 +608,42 @@ test("P6: a session that was quiet for long is given its position with a heartbe
   inbox.drop()
   await inbox.reconnect(worker!.url)
   expect(inbox.sessionId).toBe(session)
+})
+
+test("P6: what is published to a session's servers tells it a position; what others are sent does not", async ({
+  cluster,
+}) => {
+  const [worker] = await cluster.boot(1)
+  const { ada, channel } = await sharedServer(cluster)
+  const lin = await cluster.person("lin")
+  const elsewhere = await lin.on(worker!).createServer({ name: "Elsewhere" })
+  const [other] = await lin.on(worker!).listChannels({ server_id: elsewhere.id })
+  const [hers, theirs] = [await ada.listen(worker!), await lin.listen(worker!)]
+  /** The worker takes itself for one that was silent, and serves once it has shown itself again. */
+  const post = (by: Person, channel_id: string) =>
+    until("it serves", () =>
+      by
+        .on(worker!)
+        .createMessage({ channel_id, content: "hi" })
+        .then(
+          () => true,
+          () => false,
+        ),
+    )
+  const real = performance.now.bind(performance)
+  const clock = vi.spyOn(performance, "now")
+  try {
+    clock.mockImplementation(() => real() + 31_000)
+    await post(ada, channel.id)
+    await hers.next("MESSAGE_CREATE")
+    await hers.heartbeatNow()
+    expect(hers.rest()).toEqual([])
+    clock.mockImplementation(() => real() + 62_000)
+    await post(lin, other!.id)
+    await theirs.next("MESSAGE_CREATE")
+    await hers.heartbeatNow()
+    expect(await hers.next("SESSION_POSITION")).toEqual({})
+  } finally {
+    clock.mockRestore()
+  }
 })

@@ -12,7 +12,7 @@ import { epochMs } from "../../src/domain/core/snowflake.ts"
 import type { Cluster, Worker } from "../kit/cluster.ts"
 import { watchFrames } from "../kit/conformance.ts"
 import { runs } from "../kit/effort.ts"
-import type { Person, Endpoint } from "../kit/person.ts"
+import { Listener, type Person, type Endpoint } from "../kit/person.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { expect, test } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
@@ -486,6 +486,35 @@ test("P5, P6: of a dead worker's log above the bound sessions get the little tha
   expect(said(socket)).toEqual(["missed"])
   socket.drop()
   expect(await resumes([west!, north!], "invalid")).toBe(1)
+})
+
+test("a bot that was given another token while its worker was away is closed as it would have been there, and no worker ends of it", async ({
+  cluster,
+}) => {
+  const {
+    workers: [east, west],
+    ada,
+    server,
+    post,
+  } = await seeded(cluster, 2)
+  const owner = ada.on(west!)
+  const bot = await owner.createBot({ username: "moved" })
+  await owner.addBot({ server_id: server.id, bot_id: bot.id })
+  const listener = new Listener(east!, { token: bot.token })
+  await listener.connect()
+  const { sessionId, seq } = listener
+  // As if it were paused and then declared dead: its log is written on, and nobody speaks for it.
+  await east!.stop()
+  const { token } = await owner.resetBotToken({ bot_id: bot.id })
+  // So many that they are not all sent while it is let in.
+  for (let i = 0; i < 24; i++) await post(`missed ${i}`, west)
+  const socket = await resumeAt(west!, token, sessionId!, seq!)
+  await until("it is closed", () => socket.closed !== undefined)
+  expect(socket.closed).toBe(4004)
+  await post("goes on", west)
+  const again = new Listener(west!, { token })
+  await again.connect()
+  again.close()
 })
 
 describe("two who resume one session at once: one goes on with everything, the other is closed or refused", () => {

@@ -2,11 +2,14 @@
  * P9: a slow reader harms only themselves; one who goes on reading has missed nothing; one who
  * stops is closed and may resume.
  */
+import { readFile } from "node:fs/promises"
+import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 import type { Cluster, Worker } from "../kit/cluster.ts"
 import { sharedServer } from "../kit/seeds.ts"
 import { machineBounds } from "../kit/load.ts"
 import { expect, test } from "../kit/test.ts"
 import { until } from "../kit/until.ts"
+import { frame, opcode, upgraded } from "../kit/wire.ts"
 
 async function counted({ metrics }: Worker, name: string, label?: string | number): Promise<number> {
   const metric = (await metrics.registry.getSingleMetric(name)!.get()) as unknown as {
@@ -22,8 +25,13 @@ const fallen = (worker: Worker) => counted(worker, "starling_gateway_fallen_to_r
 const large = (n: number) => `${n} ${"漢".repeat(3_990)}`
 
 /** @param stuckAfterMs milliseconds without progress after which a reader is closed */
-async function seeded(cluster: Cluster, stuckAfterMs: number) {
-  const topology = { gateway: { sockets: { budgetBytes: 64 * 1024, sliceBytes: 32 * 1024, stuckAfterMs } } }
+async function seeded(
+  cluster: Cluster,
+  stuckAfterMs: number,
+  { budgetBytes = 64 * 1024, heartbeatIntervalMs = 45_000 } = {},
+) {
+  const sockets = { budgetBytes, sliceBytes: 32 * 1024, stuckAfterMs }
+  const topology = { gateway: { heartbeatIntervalMs, sockets } }
   const [worker] = await cluster.boot(1, { topology })
   const seed = await cluster.seed(sharedServer)
   let sent = 0
@@ -123,5 +131,49 @@ test(
     await cluster.settle()
     expect(stopped.sessionId).toBe(session)
     expect([...before, ...ids(stopped.rest())]).toEqual(all)
+  },
+)
+
+/** Whether a process still has the server's end of a connection, as the kernel says. */
+async function isHeld(serverPort: number, clientPort: number): Promise<boolean> {
+  const hex = (port: number) => port.toString(16).toUpperCase().padStart(4, "0")
+  const texts = await Promise.all(["tcp", "tcp6"].map(name => readFile(`/proc/net/${name}`, "utf8").catch(() => "")))
+  return texts
+    .flatMap(text => text.split("\n"))
+    .map(line => line.trim().split(/\s+/))
+    .some(
+      ([, local = "", remote = "", , , , , , , inode]) =>
+        local.endsWith(`:${hex(serverPort)}`) && remote.endsWith(`:${hex(clientPort)}`) && inode !== "0",
+    )
+}
+
+test(
+  "a connection that is closed while its client leaves bytes untaken does not stay: it would be counted nowhere",
+  { timeout: 90_000 },
+  async ({ cluster }) => {
+    const { worker, lin, flood } = await seeded(cluster, 60_000, {
+      budgetBytes: 6 * 1024 * 1024,
+      heartbeatIntervalMs: 5_000,
+    })
+    const port = Number(new URL(worker.url).port)
+    const wire = await upgraded(worker)
+    const { socket } = wire
+    wire.write(frame(opcode.text, JSON.stringify({ op: opcodes.IDENTIFY.op, d: { token: lin.token } })))
+    await wire.hears("READY")
+    socket.pause()
+    const beat = setInterval(() => wire.write(frame(opcode.text, '{"op":1}')), 1_000)
+    await flood("it has fallen behind", async () => (await fallen(worker)) > 0)
+    clearInterval(beat)
+    const { localPort } = socket
+    expect(await isHeld(port, localPort!)).toBe(true)
+    wire.write(frame(opcode.close, Uint8Array.of(1_000 >> 8, 1_000 & 0xff)))
+    await until("it is counted no more", async () => (await counted(worker, "starling_gateway_connections")) === 0)
+    // So much that the worker can send on, and then no more.
+    const from = socket.bytesRead
+    socket.resume()
+    await until("some is taken", () => socket.bytesRead - from > 3_000_000, { everyMs: 1 })
+    socket.pause()
+    await until("it is gone", async () => !(await isHeld(port, localPort!)), { timeoutMs: 40_000, everyMs: 500 })
+    wire.close()
   },
 )

@@ -1,4 +1,6 @@
 /** What some tests meet besides the modules. Where it cannot be had, a test is skipped with the reason; in CI that is a failure. */
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import type { TestContext } from "vitest"
 // @ts-expect-error: plain JavaScript, as it runs before anything is installed
 import * as companions from "../../scripts/companions.mjs"
@@ -25,6 +27,18 @@ function give<T>(found: T | undefined, reason: string, skip: Skip): T {
 export async function requirePrograms(skip: Skip, ...names: string[]): Promise<void> {
   const missing = await missingProgram(...names)
   give(missing === undefined ? true : undefined, missing ?? "", skip)
+}
+
+/** That this process may look into others, which some containers do not allow. */
+export async function requireTracing(skip: Skip): Promise<void> {
+  const target = spawn("sleep", ["60"])
+  await once(target, "spawn")
+  const strace = spawn("strace", ["-o", "/dev/null", "-p", String(target.pid)], { stdio: ["ignore", "ignore", "pipe"] })
+  const heard = once(strace.stderr, "data").then(([text]) => String(text).trim())
+  const words = await Promise.race([heard, once(strace, "exit").then(([code]) => `strace ended with ${code}`)])
+  strace.kill("SIGINT")
+  target.kill("SIGKILL")
+  give(/attached/.test(words) ? true : undefined, `no process may be traced here: ${words}`, skip)
 }
 
 /** The path of Node 24. */

@@ -2,12 +2,14 @@
  * Compiles what tests import before they run, so that their processes load plain modules, as Node.js does. What is left to vitest are the
  * test files themselves: what it makes of a module each process fetches from the main one, and every use of an import there calls a getter.
  */
-import { mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from "node:fs"
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join, relative, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
 import { build, type Plugin as CompilerPlugin } from "esbuild"
 import type { Plugin } from "vitest/config"
+// @ts-expect-error: plain JavaScript
+import * as mending from "../../scripts/mended-packages.mjs"
 
 const root = resolve(import.meta.dirname, "../..")
 const folders = ["src", "client", "bench", "demo", "tests"]
@@ -40,11 +42,33 @@ export interface CompiledModules {
   readonly external: RegExp
 }
 
+const { mendedFiles, mended } = mending as {
+  readonly mendedFiles: readonly string[]
+  readonly mended: (file: string, path: string) => string
+}
+
+const copied = new Set(mendedFiles.map(file => file.slice(0, file.indexOf("/"))))
+
+const entryOf = (name: string): string => {
+  const text = readFileSync(join(root, "node_modules", name, "package.json"), "utf8")
+  return (JSON.parse(text) as { exports: { import: string } }).exports.import
+}
+
+/** All packages as they are installed, but for those that the build mends: they are mended here as well. */
+function placePackages(folder: string): void {
+  const installed = join(root, "node_modules")
+  mkdirSync(folder)
+  for (const name of readdirSync(installed))
+    if (copied.has(name)) cpSync(join(installed, name), join(folder, name), { recursive: true })
+    else symlinkSync(join(installed, name), join(folder, name))
+  for (const file of mendedFiles) writeFileSync(join(folder, file), mended(file, join(installed, file)))
+}
+
 /** They are gone when this process ends. */
 export async function compileModules(): Promise<CompiledModules> {
   const folder = mkdtempSync(join(tmpdir(), "starling-modules-"))
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }))
-  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
+  placePackages(join(folder, "node_modules"))
   const below = (name: string) => readdirSync(join(root, name), { recursive: true, encoding: "utf8" })
   const found = folders.flatMap(name => below(name).map(path => join(name, path)))
   const modules = new Set(["cluster.config.ts", ...found.filter(isModule)])
@@ -68,6 +92,8 @@ export async function compileModules(): Promise<CompiledModules> {
       name: "compiled modules",
       enforce: "pre",
       resolveId(source, importer) {
+        // One copy for all: classes of its errors are compared.
+        if (copied.has(source)) return join(folder, "node_modules", source, entryOf(source))
         const path = source.startsWith(".") && importer ? resolve(dirname(importer), source) : source
         const own = relative(root, path)
         return modules.has(own) ? join(folder, own.replace(/\.ts$/, ".js")) : undefined

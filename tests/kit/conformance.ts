@@ -181,8 +181,8 @@ const commonHeaders = {
   "referrer-policy": "strict-origin-when-cross-origin",
   "x-permitted-cross-domain-policies": "none",
 }
-/** Pages are compressed for clients that take that. */
-const varying = ["Origin", "Origin, Accept-Encoding"]
+/** Pages are compressed for clients that take that; those of mailed links are in the reader's language. */
+const varying = ["Origin", "Origin, Accept-Encoding", "Origin, Accept-Language, Accept-Encoding"]
 
 /** What every answer carries. */
 function checkHeaders(request: string, { status, headers }: Pick<Response, "status" | "headers">): void {

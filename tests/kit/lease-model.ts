@@ -167,6 +167,7 @@ export class LeaseModel {
         leaseMs: this.#leaseMs,
         maxLeases: 100,
         isServing: () => true,
+        workers: () => 2,
         clock: {
           monotonic: () => this.#now,
           every(everyMs: number, action: () => void): Timer {

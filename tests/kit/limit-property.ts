@@ -7,7 +7,7 @@ import { redisKeys } from "../../src/cluster/keys.ts"
 import { openRedis } from "../../src/cluster/redis.ts"
 import { createTokens, hashSecret, newSecret, type AccessSession } from "../../src/cluster/tokens.ts"
 import type { RateLimit } from "../../src/contract/core/limits.ts"
-import { systemClock } from "../../src/std/system-clock.ts"
+import { leasesOfTwo } from "./lease-options.ts"
 import { ordinary } from "./ordinary-session.ts"
 
 const plenty: RateLimit = { requests: 10_000, seconds: 1, burst: 0, algorithm: "fixed", scope: "user" }
@@ -39,8 +39,7 @@ export async function checkLimits(redisUrl: string, runs: number): Promise<void>
   } // prettier-ignore
   const workers = connections.map(redis => {
     const tokens = createTokens({ redis, keys, load: async () => session, clock: Date.now })
-    const leases = { leaseTokens: 16, leaseMs: 1_000, maxLeases: 1_000, clock: systemClock, isServing: () => true }
-    return createAdmission({ redis, keys, tokens, enabled: true, limits, leases })
+    return createAdmission({ redis, keys, tokens, enabled: true, limits, leases: leasesOfTwo })
   })
   try {
     await fc.assert(

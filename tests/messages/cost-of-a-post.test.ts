@@ -4,8 +4,6 @@
  * Redis: the handler of its route, the router, the host, the turn, the rows of its batch, the answer. Who raises a
  * ceiling here says in the commit what is gained by it.
  */
-import { createHook } from "node:async_hooks"
-import { Session, type HeapProfiler } from "node:inspector/promises"
 import { afterAll, expect, test } from "vitest"
 import { channelActor } from "../../src/actors/channel.ts"
 import { memberFacts } from "../../src/actors/shared/member-facts.ts"
@@ -22,9 +20,11 @@ import { CommitQueue } from "../../src/runtime/commit-queue.ts"
 import { Homes } from "../../src/runtime/home.ts"
 import { Host } from "../../src/runtime/host.ts"
 import { Router, type RouterOptions } from "../../src/runtime/router.ts"
+import { messagesIn, readRowBody, rowBody, type RowItem } from "../../src/runtime/row.ts"
 import { Shard } from "../../src/runtime/shard.ts"
 import { groupWrites } from "../../src/storage/core/write.ts"
 import { systemClock } from "../../src/std/system-clock.ts"
+import { allocatedBytes, leastPromises } from "../kit/costs.ts"
 
 const ids = Array.from({ length: 3 }, (_, sequence) => idOf(7, { ms: epochMs + 9_000_000_000, sequence }))
 const [server_id, channel_id, user] = ids as [string, string, string]
@@ -68,7 +68,7 @@ const queue = new CommitQueue({
     raise: () => Promise.resolve(),
   },
   publisher: { behind: 0, publish: (_rows, published) => published() },
-  bounds: { batch: 10, unpublishedBatches: 10 },
+  bounds: { batch: 64, unpublishedBatches: 10 },
   wasWritten: () => Promise.resolve(false),
   dropHome: home => homes.drop(home),
   onDisowned: () => {},
@@ -105,8 +105,8 @@ const host = new Host({
   },
   logs: { places: () => "" },
   ephemeral: { append() {}, tell() {} },
-  view: { serving: true, doubt: undefined },
-  bounds: { mailbox: 10, homes: 10, inFlight: 10, sleepAfterMs: 60_000, answerKeepMs: 60_000 },
+  view: { serving: true, untilWhole: () => undefined },
+  bounds: { mailbox: 64, homes: 10, inFlight: 64, sleepAfterMs: 60_000, answerKeepMs: 60_000 },
   clock: systemClock,
   log: silentLog,
   metrics,
@@ -123,6 +123,7 @@ const router = new Router({
   view: { self: { id: "here" }, isDead: () => false },
   askTimeoutMs: 5_000,
   clock: systemClock,
+  log: silentLog,
   metrics,
 } as unknown as RouterOptions)
 router.serve({ host, onMissing() {}, wasSeen: () => Promise.resolve(false) })
@@ -200,50 +201,54 @@ test("the content of a post is written as JSON once, for its event, the outbox a
   const { id } = JSON.parse(answered) as { id: string }
   const { answers: kept } = JSON.parse(batches[0]!.bodies[0]!) as { answers: unknown[] }
   expect(kept).toEqual([["there.1", { sentBefore: id, server_id }]])
+  expect(await shard.answered.get("there.1")!.reply).toEqual({ sentBefore: id, server_id })
+})
+
+test("what a row of another version has of a message in short is made again word for word, and names the message as it stands", async () => {
+  const author = { id: user, username: 'a "d" a', bot: true, badges: ["early"] }
+  const asked = { type: "createMessage", author, takesText: true }
+  const { id } = JSON.parse(await post("asked", "s1")) as { id: string }
+  for (const sent of [
+    { content: "gulls over the harbour, as people write of them", nonce: "w1" },
+    { content: '"quoted" \\ 漢字 \u{1F30A}\n\u2028 </script>' },
+    { content: "an answer", reply_to_id: id, nonce: '"' },
+  ]) {
+    await router.ask(channelActor, channel_id, { ...asked, ...sent } as never)
+    const { bodies } = batches[0]!
+    const [[, home, audience, name, except, , about]] = (JSON.parse(bodies[0]!) as { items: [unknown[]] }).items
+    const { content, reply_to_id = null, nonce = null } = sent
+    const values = [author.id, author.username, author.bot, author.badges, content, reply_to_id, nonce]
+    const short = JSON.stringify({
+      items: [["s", home, audience, name, except, ["message", values], about]],
+      answers: [],
+    })
+    expect(rowBody(readRowBody(short).items, [])).toBe(bodies[0])
+    // Who looks for messages alone makes nothing.
+    const kept = (JSON.parse(short) as { items: RowItem[] }).items
+    expect(messagesIn(kept)).toEqual([{ channel_id, message_id: (about as string[])[1] }])
+  }
 })
 
 test("a post takes few promises", async () => {
   await post("first", "p0")
-  let promises = 0
-  const hook = createHook({
-    init(_id, type) {
-      if (type === "PROMISE") promises++
-    },
-  })
-  // The least of several: what else the process does meanwhile is no part of a post.
-  let least = Infinity
-  hook.enable()
-  for (let i = 1; i <= 10; i++) {
-    promises = 0
-    await post("how many are there?", `p${i}`)
-    least = Math.min(least, promises)
-  }
-  hook.disable()
-  // With those that `await` makes under a hook; 22 when this was written, 30 before.
-  expect(least).toBeLessThanOrEqual(24)
+  const least = await leastPromises(10, i => post("how many are there?", `p${i + 1}`))
+  // With those that `await` makes under a hook; 20 when this was written, with those of its batch; 30 once.
+  expect(least).toBeLessThanOrEqual(21)
 })
 
 test("a post leaves little to collect", async () => {
-  const session = new Session()
-  session.connect()
+  // As under load: many share a batch.
+  const together = 32
   const run = async (name: string, count: number) => {
-    for (let i = 0; i < count; i++)
-      await post(`message ${i} of an ordinary length, as people write them`, `${name}${i}`)
+    for (let i = 0; i < count; i += together) {
+      const nth = (n: number) => post(`message ${n} of an ordinary length, as people write them`, `${name}${n}`)
+      await Promise.all(Array.from({ length: together }, (_, n) => nth(i + n)))
+    }
   }
   // Until nearly all of it is compiled.
-  await run("warm", 5_000)
-  await session.post("HeapProfiler.startSampling", {
-    // Bytes, in the inspector's words.
-    // oxlint-disable-next-line style/unit-in-name
-    samplingInterval: 2_048,
-    includeObjectsCollectedByMajorGC: true,
-    includeObjectsCollectedByMinorGC: true,
-  } as HeapProfiler.StartSamplingParameterType)
-  await run("counted", 2_000)
-  const { profile } = await session.post("HeapProfiler.stopSampling")
-  session.disconnect()
-  const sum = ({ selfSize, children }: HeapProfiler.SamplingHeapProfileNode): number =>
-    selfSize + children.reduce((all, child) => all + sum(child), 0)
-  // 17,300 when this was written, 21,600 if little is compiled; 32,000 before.
-  expect(sum(profile.head) / 2_000).toBeLessThan(24_000)
+  await run("warm", 6_400)
+  const counted = 3_200
+  const bytes = await allocatedBytes(() => run("counted", counted))
+  // 12,300 when this was written.
+  expect(bytes / counted).toBeLessThan(15_000)
 })

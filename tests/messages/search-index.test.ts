@@ -42,7 +42,7 @@ const indexOn = (storage: SearchIndexStorage, batch = 500) => {
 const stepping = (
   rows: SearchIndexStorage,
   changed: (step: SearchIndexStep) => Partial<SearchIndexStep>,
-): SearchIndexStorage => ({ step: act => rows.step(step => act({ ...step, ...changed(step) })) })
+): SearchIndexStorage => ({ ...rows, step: act => rows.step(step => act({ ...step, ...changed(step) })) })
 
 const indexedIn = async ({ sql }: Cluster): Promise<string[]> =>
   (await sql<{ message_id: string }[]>`SELECT message_id FROM message_search ORDER BY message_id`).map(
@@ -198,6 +198,37 @@ test("IDX1: a message that is deleted while it is indexed is not in the index af
   index.look()
   await until("and gone", async () => (await indexedIn(cluster)).length === 0 && isWritten)
   expect((await searchMessages({ query: "haw" })).results).toEqual([])
+})
+
+test("IDX1: nothing is left of a channel that is deleted while its messages are indexed", async ({ cluster }) => {
+  const [place] = await cluster.boot(1)
+  const { ada, channel } = await cluster.seed(sharedServer)
+  for (const content of ["medlar one", "medlar two"])
+    await ada.on(place!).createMessage({ channel_id: channel.id, content })
+  const { storage, rows } = opened(cluster)
+  let purged: Promise<number> | undefined
+  const index = indexOn(
+    stepping(rows, step => ({
+      async put(read) {
+        if (!purged) {
+          // As the job does it: the messages, which no row of the outbox names, then what searches have of them.
+          expect(await storage.messages.purge([channel.id], 100)).toBe(2)
+          purged = storage.messages.purgeSearched([channel.id], 100)
+          await until("it waits for the step", async () => {
+            const [row] = await cluster.sql<{ count: number }[]>`
+              SELECT count(*)::int AS count FROM pg_stat_activity
+              WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'test'`
+            return row!.count > 0
+          })
+        }
+        await step.put(read)
+      },
+    })),
+  )
+  index.look()
+  await until("the step has come to them", () => purged !== undefined)
+  expect(await purged).toBe(2)
+  expect(await indexedIn(cluster)).toEqual([])
 })
 
 test("without a job worker searches answer, and what they miss waits in a list until there is one", async ({

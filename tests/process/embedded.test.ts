@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { pbkdf2 } from "node:crypto"
 import { once } from "node:events"
+import { existsSync } from "node:fs"
 import { chmod, chown, mkdir, mkdtemp, readFile, readdir, readlink, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { createInterface } from "node:readline"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
@@ -12,7 +13,9 @@ import { Redis } from "ioredis"
 import postgres from "postgres"
 import { afterEach, expect, test, vi } from "vitest"
 import { commandLine, spawnServer } from "../../src/std/child-server.ts"
+import { openRedis } from "../../src/cluster/redis.ts"
 import { type EmbeddedRedisOptions, startEmbeddedRedis } from "../../src/cluster/embedded.ts"
+import { openPool } from "../../src/storage/core/database.ts"
 import { type EmbeddedPostgresOptions, startEmbeddedPostgres } from "../../src/storage/core/embedded.ts"
 import type { Started } from "../kit/embedded-child.ts"
 
@@ -126,6 +129,29 @@ const remember = (url: string, word: string) =>
   })
 const remembered = (url: string) => query(url, async sql => (await sql`SELECT word FROM words`).map(row => row["word"]))
 
+/** As the server's own processes come in: with the password, through a folder that is this user's alone. */
+async function throughSocket(localUrl: string): Promise<void> {
+  const pool = (url: string) =>
+    openPool({ url, connections: 1, statementTimeoutMs: 5_000, connectTimeoutMs: 5_000, name: "test" })
+  const socket = new URL(localUrl).searchParams.get("host")!
+  // As root it is a folder of PostgreSQL's user in one of ours.
+  expect((await stat(socket)).mode & 0o777).toBe(0o700)
+  const sql = pool(localUrl)
+  expect(await sql`SELECT inet_client_addr() AS address`).toEqual([{ address: null }])
+  await sql.end()
+  // Somebody clears the folder away: its port is still there.
+  const gone = new URL(localUrl)
+  gone.searchParams.set("host", `${socket}-gone`)
+  const byPort = pool(gone.href)
+  expect(await byPort`SELECT inet_client_addr() IS NOT NULL AS is_port`).toEqual([{ is_port: true }])
+  await byPort.end()
+  const wrong = new URL(localUrl)
+  wrong.password = "guess"
+  const refused = pool(wrong.href)
+  await expect(refused`SELECT 1`).rejects.toThrow(/password/)
+  await refused.end()
+}
+
 test("PostgreSQL keeps its data over a restart, asks for a password and is reached from this machine only", async () => {
   const dataDir = await folder()
   const first = await startPostgres({ dataDir, extraSettings: { work_mem: "5MB" } })
@@ -142,6 +168,7 @@ test("PostgreSQL keeps its data over a restart, asks for a password and is reach
   const stranger = new URL(first.url)
   stranger.password = "guess"
   await expect(remembered(stranger.href)).rejects.toThrow(/password/)
+  await throughSocket(first.localUrl)
   await first.stop()
   expect(await areAlive(first.pid)).toEqual([false])
 
@@ -156,7 +183,19 @@ test("Redis keeps its data over a restart, asks for a password and evicts nothin
   expect(await redisCommand(first.url, redis => redis.config("GET", "maxmemory-policy"))).toContain("noeviction")
   const stranger = first.url.replace(/:[0-9a-f]{48}@/, "")
   await expect(redisCommand(stranger, redis => redis.get("word"))).rejects.toThrow()
+  const socket = new URL(first.localUrl).searchParams.get("path")!
+  expect((await stat(dirname(socket))).mode & 0o777).toBe(0o700)
+  await redisCommand(first.localUrl, async redis => {
+    expect(await redis.get("word")).toBe("here")
+    expect(await redis.client("LIST")).toContain(`${socket}:0`)
+  })
+  const byPort = openRedis(first.localUrl.replace(encodeURIComponent(socket), "gone"), "test", () => {})
+  await byPort.connect()
+  expect(await byPort.get("word")).toBe("here")
+  byPort.disconnect()
+  await expect(redisCommand(first.localUrl.replace(/:[0-9a-f]{48}@/, ""), redis => redis.get("word"))).rejects.toThrow()
   await first.stop()
+  expect(existsSync(dirname(socket))).toBe(false)
   expect(await areAlive(first.pid)).toEqual([false])
 
   const second = await startRedis({ dataDir })

@@ -89,6 +89,9 @@ export class SimulatedClient implements Actor {
   get accessSession(): Snowflake {
     return this.#options.accessSession
   }
+  get token(): string {
+    return this.#options.token
+  }
 
   connect(): void {
     this.#wanted = true

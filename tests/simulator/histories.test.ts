@@ -3,12 +3,16 @@ import { dirname, join, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import fc from "fast-check"
 import { expect, test } from "vitest"
+import { faults } from "../chaos/faults.ts"
 import { barriers, plans, type Plan } from "./plan.ts"
 import { search } from "./search.ts"
 import { run } from "./world.ts"
 
 const seed = Number(process.env["SIMULATOR_SEED"] ?? 1)
-const runs = Number(process.env["SIMULATOR_RUNS"] ?? 200)
+const usualRuns = 200
+const runs = Number(process.env["SIMULATOR_RUNS"] ?? usualRuns)
+/** Of each kind in which something else happens, too. */
+const fewer = (all: number) => Math.ceil(all / 4)
 
 test(
   `BUS1, BUS2, BUS3, HOST2, HOST3, OUT1, ALIVE2, ALIVE3, P1, P2, P3, P5, P6, P7, P8, P12, P13, P15, P18: ${runs} simulated histories break no promise`,
@@ -42,7 +46,7 @@ test(
   "P1, P2, P3, P5, P6, P12: simulated histories in which Redis loses what it knew break no promise",
   { timeout: 120_000 },
   async () => {
-    const found = await search({ seed, runs: Math.ceil(runs / 4), shrink: true, withLosses: true })
+    const found = await search({ seed, runs: fewer(runs), shrink: true, withLosses: true })
     const replay = `npm run simulate -- --replay '${JSON.stringify(found.plan)}'`
     expect(
       found.breaches.map(({ promise, what }) => `${promise}: ${what}`),
@@ -57,7 +61,7 @@ test(
   "P3, P5: simulated histories in which people befriend and block one another leave both sides the same, and everybody told",
   { timeout: 120_000 },
   async () => {
-    const found = await search({ seed, runs: Math.ceil(runs / 4), shrink: true, withFriends: true })
+    const found = await search({ seed, runs: fewer(runs), shrink: true, withFriends: true })
     const replay = `npm run simulate -- --replay '${JSON.stringify(found.plan)}'`
     expect(
       found.breaches.map(({ promise, what }) => `${promise}: ${what}`),
@@ -71,7 +75,7 @@ test(
   "P5, P12, P13: simulated histories in which guests are kicked, banned and kept out of channels break no promise",
   { timeout: 120_000 },
   async () => {
-    const found = await search({ seed, runs: Math.ceil(runs / 4), shrink: true, withBarriers: true })
+    const found = await search({ seed, runs: fewer(runs), shrink: true, withBarriers: true })
     const replay = `npm run simulate -- --replay '${JSON.stringify(found.plan)}'`
     expect(
       found.breaches.map(({ promise, what }) => `${promise}: ${what}`),
@@ -160,6 +164,15 @@ test("a history is the same each time it is lived through", async () => {
     expect(times(traces[1]!)).toEqual(times(traces[0]!))
     expect([second.steps, [...second.counters]]).toEqual([first.steps, [...first.counters]])
   }
+})
+
+test("the pages say how many histories every run goes through, and how many kinds of real faults there are", () => {
+  const page = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8").replace(/\s+/g, " ")
+  expect(page("README.md")).toContain(`Every test run simulates ${usualRuns + 3 * fewer(usualRuns)} histories`)
+  expect(page("README.md")).toContain(`real faults of ${faults.length} kinds`)
+  expect(page("docs/internals/guarantees.md")).toContain(
+    `runs ${usualRuns} histories, ${fewer(usualRuns)} more in which Redis`,
+  )
 })
 
 test("the simulator runs the program's own actors, lanes, cluster and gateway, and no copies of them", () => {

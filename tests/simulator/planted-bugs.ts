@@ -69,7 +69,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         add(waiting)
         if (!("barrier" in waiting)) waiting.resolve(waiting.reply)
       }),
-    promises: ["P1"],
+    promises: ["P1", "P12"],
     seed: 2,
   },
   {
@@ -91,7 +91,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: "a commit without an answer counts as done",
     plant: ({ storage: { placement } }) => replace(placement, "wasWritten", () => async () => true),
     promises: ["P1", "P2", "P5", "P8", "P12"],
-    seed: 64,
+    seed: 30,
   },
   {
     name: "a home is not loaded anew after its turn failed",
@@ -112,7 +112,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: "a next owner does not know what was answered",
     plant: ({ actors: { lane } }) => changeAnswers(lane, () => []),
     promises: ["P2"],
-    seed: 4,
+    seed: 2,
   },
   {
     name: "the answer that is kept names the message before",
@@ -264,6 +264,11 @@ export const plantedBugs: readonly PlantedBug[] = [
     promises: ["P6"],
   },
   {
+    name: "a session is taken from the worker that has it, without a claim",
+    plant: ({ records }) => replace(records, "claim", () => async () => true),
+    promises: ["P5", "P6"],
+  },
+  {
     name: "of two roads what comes late by one is taken, too",
     plant: ({ cluster: { bus } }) => bus.road && replace(bus.road, "isNew", () => () => true),
     promises: ["BUS1"],
@@ -285,6 +290,28 @@ export const plantedBugs: readonly PlantedBug[] = [
     plant: ({ cluster: { bus } }) => bus.road && replace(bus.road, "forget", () => () => {}),
     promises: ["BUS3"],
     seed: 46,
+  },
+  {
+    name: "a frame is lost on a socket that goes on",
+    plant({ cluster: { bus } }) {
+      let frames = 0
+      if (bus.road)
+        replace(bus.road, "carry", carry => (worker, outgoing) => {
+          const isLost = bus.road!.hasConnection(worker) && ++frames % 20 === 0
+          return isLost || carry(worker, outgoing)
+        })
+    },
+    promises: ["BUS2"],
+  },
+  {
+    name: "a session that has ended stays in the memory of a worker",
+    plant: ({ kept }) => replace(kept, "drop", () => () => {}),
+    promises: ["P12"],
+  },
+  {
+    name: "what was looked up while sessions ended is kept",
+    plant: ({ kept }) => replace(kept, "holds", () => () => true),
+    promises: ["P12"],
   },
   {
     name: "interest is not written down",

@@ -68,14 +68,26 @@ export class Probes {
 
   /** What was lost without a word between two that live still. */
   noteLost(living: readonly SimulatedWorker[]): void {
-    const ids = new Set(living.map(({ id }) => id))
+    const workers = new Map(living.map(worker => [worker.id, worker]))
     for (const [pair, sent] of this.#sent) {
       const [from, to] = pair.split(" ") as [string, string]
-      if (!ids.has(from) || !ids.has(to)) continue
+      const [sender, receiver] = [workers.get(from), workers.get(to)]
+      if (!sender || !receiver) continue
       const lost = sent.findIndex(
         ({ sentAt, isTaken, isUnsent }) => !isTaken && !isUnsent && this.#timeline.now - sentAt > lostAfterMs,
       )
-      if (lost >= 0) this.#history.note("BUS2", `the probe ${lost + 1} of ${from} did not reach ${to}`)
+      if (lost < 0) continue
+      const ageMs = Math.round(this.#timeline.now - sent[lost]!.sentAt)
+      const last = `of ${sent.length} the last that was taken is ${this.#taken.get(pair) ?? 0}`
+      const facts = `${ageMs} ms ago; ${last}; ${stateOf(sender, to)}; ${stateOf(receiver, from)}`
+      this.#history.note("BUS2", `the probe ${lost + 1} of ${from} did not reach ${to}: ${facts}`)
     }
   }
+}
+
+function stateOf({ id, isDraining, pausedUntil, node: { bus, membership } }: SimulatedWorker, other: string): string {
+  const road = bus.road?.hasConnection(other) ? "a connection" : "no connection"
+  const draining = isDraining ? ", draining" : ""
+  const dead = membership.isDead(other) ? ", which it holds for dead" : ""
+  return `${id} has ${road} to ${other}${dead}${draining}, paused until ${Math.round(pausedUntil)}`
 }

@@ -163,11 +163,21 @@ function firstEntry(keyspace: Keyspace, args: string[]): [id: string, fields: nu
   return [id, fields.length, fields[0]!]
 }
 
-function claimSession(keyspace: Keyspace, args: string[]): 0 | 1 {
-  if (keyspace.hash(args[0]!)?.fields.get("worker") !== args[1]) return 0
-  if (args[2] === "") keyspace.delete(args[0]!)
-  else keyspace.setField(args[0]!, "worker", args[2]!)
-  return 1
+function claimSessions(keyspace: Keyspace, args: string[], keys = 0): (0 | 1)[] {
+  return args.slice(0, keys).map((record, i) => {
+    const [from, to] = args.slice(keys + 2 * i) as [string, string]
+    if (keyspace.hash(record)?.fields.get("worker") !== from) return 0
+    if (to === "") keyspace.delete(record)
+    else keyspace.setField(record, "worker", to)
+    return 1
+  })
+}
+
+function loadSessions(keyspace: Keyspace, args: string[], keys = 0): (string | null)[][] {
+  return args.slice(0, keys).map(record => {
+    const fields = keyspace.hash(record)?.fields
+    return ["worker", "record"].map(name => fields?.get(name) ?? null)
+  })
 }
 
 function saveSession(keyspace: Keyspace, args: string[]): 0 | 1 {
@@ -203,13 +213,15 @@ function saveInterests(keyspace: Keyspace, args: string[], keys = 0): (0 | 1)[] 
 /** Where tokens.ts keeps a session's last activity. */
 const activityAt = 65
 
-function amendSession(keyspace: Keyspace, args: string[]): 0 | 1 {
-  const value = keyspace.text(args[0]!)
-  if (value === undefined || value.text === "revoked") return 0
-  const seconds = args[1]!
-  if (numberOf(seconds) - numberOf(value.text.slice(activityAt, activityAt + 10)) < 60) return 0
-  value.text = value.text.slice(0, activityAt) + seconds + value.text.slice(activityAt + seconds.length)
-  return 1
+function amendSession(keyspace: Keyspace, args: string[], keys = 0): (0 | 1)[] {
+  return args.slice(0, keys).map((key, i) => {
+    const value = keyspace.text(key)
+    if (value === undefined || value.text === "revoked") return 0
+    const seconds = args[keys + i]!
+    if (numberOf(seconds) - numberOf(value.text.slice(activityAt, activityAt + 10)) < 60) return 0
+    value.text = value.text.slice(0, activityAt) + seconds + value.text.slice(activityAt + seconds.length)
+    return 1
+  })
 }
 
 function connectSession(keyspace: Keyspace, args: string[]): string[] {
@@ -220,11 +232,13 @@ function connectSession(keyspace: Keyspace, args: string[]): string[] {
   return [...hash.fields.values()]
 }
 
-function beginSessions(keyspace: Keyspace, args: string[]): string[][] {
+function beginSessions(keyspace: Keyspace, args: string[]): (string[] | 0)[] {
   const count = (args.length - 2) / 4
   const [worker, seconds, ...told] = args.slice(2 * count) as [string, string, ...string[]]
   return Array.from({ length: count }, (_, i) => {
     const record = args[2 * i + 1]!
+    const holder = keyspace.hash(record)?.fields.get("worker")
+    if (holder !== undefined && holder !== worker) return 0
     const workers = connectSession(keyspace, [args[2 * i]!, told[2 * i]!, worker, seconds])
     keyspace.setField(record, "worker", worker)
     keyspace.setField(record, "record", told[2 * i + 1]!)
@@ -248,7 +262,8 @@ const scripts: Readonly<Record<string, Execute>> = {
   mark,
   readLog,
   firstEntry,
-  "claim-session": claimSession,
+  "claim-sessions": claimSessions,
+  "load-sessions": loadSessions,
   "save-session": saveSession,
   "connect-session": connectSession,
   "disconnect-session": disconnectSession,

@@ -27,7 +27,7 @@ afterAll(async () => {
 
 /** The program's own classes over one connection. */
 function open(redis: Redis, keys: RedisKeys) {
-  defineScript(redis, "amend-session", 1)
+  defineScript(redis, "amend-session")
   const scripts = redis as unknown as Record<string, (...args: (string | number)[]) => Promise<unknown>>
   const runs: unknown[] = []
   const take = ({ from, to, fields }: OwnRun) => runs.push({ from, to, fields })
@@ -243,8 +243,16 @@ const operations: fc.Arbitrary<Operation>[] = [
     redis.set(keys.accessSession(id), accessSession(activity), "EX", 300, "NX"),
   ),
   operation("token revoke", [session], ({ redis, keys }, id) => redis.set(keys.accessSession(id), "revoked", "EX", 60)),
-  operation("token amend", [session, fc.integer({ min: 100, max: 300 })], ({ script, keys }, id, seconds) =>
-    script("amend-session", keys.accessSession(id), String(seconds).padStart(10, "0")),
+  operation(
+    "token amend",
+    [fc.array(fc.tuple(session, fc.integer({ min: 100, max: 300 })), { minLength: 1, maxLength: 3 })],
+    ({ script, keys }, uses) =>
+      script(
+        "amend-session",
+        uses.length,
+        ...uses.map(([id]) => keys.accessSession(id)),
+        ...uses.map(([, seconds]) => String(seconds).padStart(10, "0")),
+      ),
   ),
   operation("mget", [stream, worker], (side, stream, worker) =>
     side.redis.mget(side.keys.accessSession("s1"), side.keys.identity, streamKey(side, stream, worker)),

@@ -485,9 +485,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
         const [user, own, presence, voice] = await Promise.all([
           ask("users.load/users", () => userRow(id)),
           ask("users.load/sessions", () =>
-            sessions
-              .of("user", id)
-              .map(session => picked(session, "id", "token_hash", "created_at", "expires_at", "last_activity")),
+            sessions.of("user", id).map(session => picked(session, "id", "token_hash", "created_at", "expires_at")),
           ),
           ask("users.load/presences", () => shownBy(id)),
           ask("users.load/voice", () => voiceOf(id)),
@@ -567,6 +565,7 @@ function readers(tables: Tables, link: Link): Omit<Storage, "openLane" | "close"
             .map(({ id, user_id }) => ({ id, user_id })),
         ),
       ofUser: unsupported("sessions.ofUser"),
+      noteUses: unsupported("sessions.noteUses"),
       isLocked: unsupported("sessions.isLocked"),
       countFailure: unsupported("sessions.countFailure"),
       takeBackFailure: unsupported("sessions.takeBackFailure"),

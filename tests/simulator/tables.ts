@@ -460,7 +460,9 @@ const applyWrite = {
     for (const { id } of rows) sessions.delete(id)
   },
   touchSession({ sessions }, rows: RowsOf<typeof touchSession>) {
-    for (const { id, expires_at, last_activity } of rows) sessions.update(id, { expires_at, last_activity })
+    const usedBefore = new Map(rows.map(({ id }) => [id, sessions.get(id)?.last_activity ?? 0]))
+    for (const { id, expires_at, last_activity } of rows)
+      sessions.update(id, { expires_at, last_activity: Math.max(usedBefore.get(id)!, last_activity) })
   },
   putOneTimeToken({ oneTimeTokens }, rows: RowsOf<typeof putOneTimeToken>) {
     for (const row of rows)

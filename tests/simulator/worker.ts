@@ -50,6 +50,8 @@ export interface SimulatedWorkerOptions {
   /** @returns their tokens */
   readonly revoke: (sessions: readonly Snowflake[]) => Promise<readonly string[]>
   readonly verify: (token: string) => Promise<AccessSession | string>
+  /** What was looked up is on its way back. */
+  readonly answered: () => Promise<void>
   readonly topology: RuntimeTopology & {
     readonly gateway: GatewayTopology
     readonly presence: PresenceTiming & GatewayOptions["presence"]
@@ -107,6 +109,8 @@ export class SimulatedWorker implements Actor {
   readonly #options: SimulatedWorkerOptions
   #node: SimulatedNode | undefined
   #gateway: Gateway | undefined
+  /** Whose token it is, as a request over REST asks; once the worker is ready. */
+  holderOf!: (token: string) => Promise<AccessSession | string>
   isReady = false
   isDraining = false
 
@@ -172,16 +176,9 @@ export class SimulatedWorker implements Actor {
       // Simulated clients neither type nor resume with another token, so nobody asks what is known of
       // one later on.
       tokens: {
-        verify: (async (token: string) => {
-          const known = kept.find(token)
-          if (known) return known.session
-          const look = kept.begin()
-          const session = await this.#options.verify(token)
-          if (typeof session !== "string")
-            kept.keep(look, token, { session, hash: Buffer.alloc(0), activeAt: 0, endsAt: Infinity, bytes: 0 })
-          return session
-        }) as never,
         admit: (async (token: string) => kept.find(token)?.session ?? (await this.#options.verify(token))) as never,
+        look: () => kept.begin(),
+        isStill: (_, look) => look !== undefined && kept.holds(look),
         known: () => Promise.reject(new Error("nobody types")),
         isFailedTooOften: async () => false,
       },
@@ -204,6 +201,7 @@ export class SimulatedWorker implements Actor {
       metrics,
     })
     this.#gateway = gateway
+    this.holderOf = token => this.#find(kept, token, () => this.#options.answered())
     cluster.signals.on("logItems", items => gateway.takeItems(items))
     cluster.signals.on("logMoved", position => gateway.noteLogMoved(position))
     cluster.streams.holdWhile(() => gateway.isFull)
@@ -234,6 +232,21 @@ export class SimulatedWorker implements Actor {
     this.sockets.isListening = true
     this.isReady = true
     this.#options.ready()
+  }
+
+  async #find(
+    kept: KeptSessions<AccessSession>,
+    token: string,
+    answered: () => Promise<void>,
+  ): Promise<AccessSession | string> {
+    const known = kept.find(token)
+    if (known) return known.session
+    const look = kept.begin()
+    const session = await this.#options.verify(token)
+    await answered()
+    if (typeof session !== "string")
+      kept.keep(look, token, { session, hash: Buffer.alloc(0), activeAt: 0, endsAt: Infinity, bytes: 0 })
+    return session
   }
 
   /** As after SIGTERM. */

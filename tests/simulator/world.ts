@@ -5,6 +5,7 @@ import type { Party } from "../../src/actors/social/relationships.ts"
 import { serverActor } from "../../src/actors/server.ts"
 import { userActor } from "../../src/actors/user.ts"
 import { isRedisUnavailable } from "../../src/cluster/unavailable.ts"
+import type { AccessSession } from "../../src/cluster/tokens.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
 import { Failure } from "../../src/contract/core/errors.ts"
 import type { Snowflake } from "../../src/contract/core/fields.ts"
@@ -424,6 +425,8 @@ class World {
         this.#history.jobs.set(key, (this.#history.jobs.get(key) ?? 0) + 1)
       },
       revoke: async sessions => {
+        for (const { clients } of this.#people)
+          for (const client of clients) if (sessions.includes(client.accessSession)) this.#showToken(client, 3)
         await this.#crossing(worker)
         for (const session of sessions) this.#revoked.add(session)
         return [...this.#tokens].flatMap(([token, { session }]) => (sessions.includes(session) ? [token] : []))
@@ -444,6 +447,7 @@ class World {
           last_activity: 0,
         }
       },
+      answered: () => new Promise(resolve => timeline.after(timeline.between(0.05, 20), worker, resolve)),
       topology,
       anyShard: () => timeline.pick(shards)!,
       plant: this.#plant,
@@ -811,10 +815,14 @@ class World {
           session: client.accessSession,
           invokedAt: timeline.now,
         }
+        // Some workers know it already, others look it up just then (`revoke`); afterwards it is shown once more.
+        this.#showToken(client, 100, 0.5)
         this.#started(
           this.#change(change, 6, ({ node }) =>
             node.ask(userActor, guest.actor.id, { type: "endSession", session_id: client.accessSession }),
-          ),
+          ).then(done => {
+            if (done) this.#showToken(client, 0, 1, holder => this.#takenAfterLogout(client, holder))
+          }),
         )
         client.loggedOut()
         return
@@ -935,6 +943,24 @@ class World {
       }
       case "wait":
     }
+  }
+
+  /** To a share of the workers, by requests that come within so long. */
+  #showToken(
+    { token }: SimulatedClient,
+    withinMs: number,
+    share = 1,
+    answered: (holder: AccessSession | string) => void = () => {},
+  ): void {
+    for (const worker of this.#workers)
+      this.#timeline.after(this.#timeline.between(0, withinMs), worker, () => {
+        if (worker.isReady && this.#timeline.chance(share)) worker.holderOf(token).then(answered, () => {})
+      })
+  }
+
+  #takenAfterLogout({ name }: SimulatedClient, holder: AccessSession | string): void {
+    if (holder === "revoked") this.#history.count("tokens refused")
+    else this.#history.note("P12", `the token of ${name} is good after its logout`)
   }
 
   readonly #promisedJobs: string[] = []

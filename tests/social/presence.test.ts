@@ -1,5 +1,6 @@
 import { NotHandled } from "../../src/cluster/bus.ts"
 import type { Presence } from "../../src/contract/social/presence.ts"
+import { opcodes } from "../../src/contract/core/gateway-codes.ts"
 import { allIntents, defaultIntents } from "../../src/contract/core/intents.ts"
 import { openPool } from "../../src/storage/core/database.ts"
 import { presencesStorage, putPresence } from "../../src/storage/social/presences.ts"
@@ -487,6 +488,36 @@ test("a new friend is told what the other shows, though that has not changed", a
   expect(await adaHears.next("PRESENCE_UPDATE", of(lin))).toEqual(seen(lin))
   await quiet(shared)
   expect([...presencesIn(linHears, ada), ...presencesIn(adaHears, lin)]).toEqual([])
+})
+
+test("members see who joins as they are, though that has not changed; a block and a large server keep it from them", async ({
+  shared,
+}) => {
+  const { east, west } = shared
+  const { ada, lin, eve, server_id } = await peopleInOneServer(shared)
+  const mo = await shared.person("mo")
+  const large = await plantServer(shared, { owner: ada, members: [lin], memberCount: 1_001 })
+  await mo.on(east).updatePresence({ status: "dnd", custom_status: "busy" })
+  await eve.on(west).blockUser({ user_id: mo.id })
+  const listening = [mo.listen(east, { intents }), ...[lin, eve].map(person => person.listen(west, { intents }))]
+  const [moHears, linHears, eveHears] = (await Promise.all(listening)) as [Listener, Listener, Listener]
+  const joins = async (server: { server_id: string; channel_id: string }) => {
+    const { code } = await ada.on(east).createInvite({ channel_id: server.channel_id })
+    await mo.on(west).joinByInvite({ invite_code: code })
+  }
+  await joins(large)
+  await quiet(shared)
+  expect(presencesIn(linHears, mo)).toEqual([])
+  const [channel] = await ada.on(east).listChannels({ server_id })
+  await joins({ server_id, channel_id: channel!.id })
+  expect(await linHears.next("PRESENCE_UPDATE", of(mo))).toEqual(seen(mo, { status: "dnd", custom_status: "busy" }))
+  await quiet(shared)
+  for (const inbox of [moHears, linHears, eveHears]) expect(presencesIn(inbox, mo)).toEqual([])
+  // Who has joined reads who is there, as after READY.
+  moHears.send({ op: opcodes.REQUEST_GUILD_MEMBERS.op, d: { guild_id: server_id } })
+  const { members } = await moHears.next("GUILD_MEMBERS_CHUNK")
+  const statusOf = ({ id }: Person) => members.find(({ user_id }) => user_id === id)!.presence?.status
+  expect([ada, lin, eve].map(statusOf)).toEqual(["offline", "online", "offline"])
 })
 
 test("after a block each of the two is offline for the other, whatever they show, and nobody else hears of it", async ({

@@ -109,7 +109,7 @@ export const accountStatusCommands: ActorKind<UserState, UserState, AccountStatu
       const reply = { username: bot.username }
       if (bot.sessions.get(bot.id)?.token_hash === token_hash) return { reply }
       const at = secondsAt(now)
-      const session = { id: bot.id, token_hash, created_at: at, expires_at: never, last_activity: at }
+      const session = { id: bot.id, token_hash, created_at: at, expires_at: never }
       return {
         apply: draft => {
           draft.sessions.clear()
@@ -117,7 +117,7 @@ export const accountStatusCommands: ActorKind<UserState, UserState, AccountStatu
         },
         write: [
           ...[...bot.sessions.keys()].map(id => deleteSession({ id })),
-          insertSession({ ...session, user_id: bot.id, ip_address: "", user_agent: "" }),
+          insertSession({ ...session, user_id: bot.id, ip_address: "", user_agent: "", last_activity: at }),
         ],
         publish: [...closed(bot), renew(bot.id)], // STAT2
         reply,

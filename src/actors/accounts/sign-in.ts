@@ -9,7 +9,7 @@ import { sameHash } from "../../domain/core/hashes.ts"
 import { openToken, type OneTimeToken } from "../../domain/accounts/one-time-tokens.ts"
 import { accepted, type SecondFactor } from "../../domain/accounts/second-factors.ts"
 import { compareIds } from "../../domain/core/snowflake.ts"
-import type { UserState } from "../../domain/accounts/user-state.ts"
+import type { SessionState, UserState } from "../../domain/accounts/user-state.ts"
 import { deleteSession, insertSession, touchSession } from "../../storage/accounts/sessions.ts"
 import { accountOf, updateUser } from "../../storage/accounts/users.ts"
 import { needsPasskeys, passkeysOf } from "./passkey-facts.ts"
@@ -61,7 +61,7 @@ export interface SignInCommands {
   endAllSessions(input: { message: string | null; until?: Snowflake; except?: Snowflake }): { ended: number }
   /** Ends the session if its time is over; says when to look again if it was extended. */
   expireSession(input: { session_id: Snowflake }): { ended: boolean }
-  /** Activity: moves `last_activity` and, close to its end, the session's expiry. */
+  /** Moves the session's expiry. A use that moves nothing is no command: see session-uses.ts. */
   touchSession(input: { session_id: Snowflake; expires_at: number }): { expires_at: number }
 }
 
@@ -71,6 +71,8 @@ export interface NewSession {
   user_agent: string
   expires_at: number
   sessionsPerUser: number
+  /** When the user's other sessions were last used, in Unix seconds. Of those that are missing it is when they began. */
+  lastUses?: Readonly<Record<Snowflake, number>>
 }
 export interface NewToken {
   token_hash: string
@@ -193,17 +195,13 @@ export const signInCommands: ActorKind<UserState, UserState, SignInCommands>["co
     turn({ state: user, now }, { session_id, expires_at }) {
       const session = user.sessions.get(session_id)
       if (!session) return { reply: { expires_at: 0 } }
-      const touched = {
-        id: session_id,
-        expires_at: Math.max(session.expires_at, expires_at),
-        last_activity: secondsAt(now),
-      }
+      const extended = Math.max(session.expires_at, expires_at)
       return {
         apply: draft => {
-          Object.assign(draft.sessions.get(session_id)!, touched)
+          draft.sessions.get(session_id)!.expires_at = extended
         },
-        write: [touchSession(touched)],
-        reply: { expires_at: touched.expires_at },
+        write: [touchSession({ id: session_id, expires_at: extended, last_activity: secondsAt(now) })],
+        reply: { expires_at: extended },
       }
     },
   },
@@ -254,9 +252,8 @@ export function newSession(id: Snowflake, user: Snowflake, session: NewSession, 
 /** One more session, after older ones make space for it (SESS1): part of a turn's effects. */
 export function startedSession(user: User, id: Snowflake, session: NewSession, now: number) {
   const started = newSession(id, user.id, session, now)
-  const kept = [...user.sessions.values()].toSorted(
-    (a, b) => b.last_activity - a.last_activity || compareIds(b.id, a.id),
-  )
+  const usedAt = ({ id, created_at }: SessionState) => Math.max(created_at, session.lastUses?.[id] ?? 0)
+  const kept = [...user.sessions.values()].toSorted((a, b) => usedAt(b) - usedAt(a) || compareIds(b.id, a.id))
   const ended = endedSessions(
     user,
     kept.slice(Math.max(0, session.sessionsPerUser - 1)).map(({ id }) => id),

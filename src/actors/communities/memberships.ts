@@ -3,6 +3,7 @@ import { userOnly } from "../../domain/core/audience.ts"
 import type { UserState } from "../../domain/accounts/user-state.ts"
 import { forgetServerChoices, notificationChoices } from "../shared/notification-levels.ts"
 import { control, type ActorKind } from "../../runtime/actor.ts"
+import { presenceChanged } from "../shared/presence-changed.ts"
 import { tellsOf } from "../shared/tells.ts"
 
 /** What a user's home is told of the servers that the user joins and leaves. */
@@ -19,6 +20,8 @@ export const membershipsCommands: ActorKind<UserState, UserState, MembershipsCom
     turn: ({ state: user }, { server, member }) => ({
       apply: draft => forgetServerChoices(draft, server),
       publish: [control(userOnly(user.id), { type: "membershipsChanged", user: user.id, server, member })],
+      // The other members have seen nothing of the user so far.
+      after: member ? [presenceChanged({ other: server, as: "member" })] : [],
       reply: undefined,
     }),
   },

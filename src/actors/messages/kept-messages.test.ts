@@ -1,6 +1,5 @@
-import { setFlagsFromString } from "node:v8"
-import { runInNewContext } from "node:vm"
 import { expect, test } from "vitest"
+import { collectGarbage } from "../../../tests/kit/heap.ts"
 import { Embeds } from "../../contract/messages/embeds.ts"
 import { limits } from "../../contract/core/limits.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
@@ -82,21 +81,19 @@ const messageAt = (ms: number, more: Partial<MessageState> = {}): MessageState =
 })
 
 test("the heaviest that one person may send fills a home no further than its bounds", () => {
-  setFlagsFromString("--expose-gc")
-  const collect = runInNewContext("gc") as () => void
   const { state, home } = scene()
   const heaviest = JSON.stringify([
     { title: "a", x: Array.from({ length: limits.embed.allValues - 6 }, () => ({})), y: "ж".repeat(22_000) },
   ])
   expect(Embeds.safeParse(JSON.parse(heaviest)).success).toBe(true)
-  collect()
+  collectGarbage()
   const before = process.memoryUsage().heapUsed
   for (let i = 0; i < 300; i++) {
     const poll = { id: "1", question: "?", options: [] } as unknown as MessageState["poll"]
     keep(state, messageAt(begin + i, { embeds: JSON.parse(heaviest) as unknown[], nonce: `${i}`, poll: poll! }))
     if (home.overfull) home.forgetOldFacts()
   }
-  collect()
+  collectGarbage()
   const held = (process.memoryUsage().heapUsed - before) / 2 ** 20
   const counted = [messageFacts, nonceFacts].reduce((sum, fact) => sum + bytesIn(fact.of(state)), 0) / 2 ** 20
   // Each takes an eighth of a MiB: all of them would be 38.

@@ -36,6 +36,7 @@ import type { ActorKind, TurnContext } from "../../runtime/actor.ts"
 import { thumbnailsAsked } from "./thumbnails.ts"
 import { textToViewers, toViewers } from "./viewers.ts"
 import { defineMemory, type Need } from "../../runtime/facts.ts"
+import { defineShortJson } from "../../runtime/row.ts"
 import { defineFact } from "../shared/facts.ts"
 import { firstIdAt, msOf } from "../../domain/core/snowflake.ts"
 
@@ -278,3 +279,21 @@ const inserted = (state: MessageState): Write =>
 
 const usesOf = ({ attachments, channel_id, id }: MessageState): Write[] =>
   (attachments ?? []).map(({ file }) => insertUploadUse({ file, channel_id, message_id: id }))
+
+/** A new message in a server that has nothing but its text, as a row of the outbox may have it. */
+type ShortMessage = readonly [
+  author_id: Snowflake,
+  author_username: string,
+  author_bot: boolean,
+  author_badges: readonly string[],
+  content: string | null,
+  reply_to_id: Snowflake | null,
+  nonce: string | null,
+]
+
+defineShortJson("message", ({ home: server_id, about: [channel_id, id] }, short: ShortMessage) => {
+  const [author_id, author_username, author_bot, author_badges, content, reply_to_id, nonce] = short
+  const author = { author_id, author_username, author_bot, author_badges }
+  const message = { id: id!, channel_id, server_id, ...author, content, edited_at: null, reply_to_id, nonce }
+  return newMessageTexts(message)!.forAll
+})

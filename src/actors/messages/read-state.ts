@@ -158,6 +158,7 @@ const readersFacts = defineFact<ServerState, Readers>({
   keep: 100,
   keepBytes: 100_000 * bytesOfReader,
   sizeOf: ({ ordered }) => ordered.length * bytesOfReader,
+  changing: true,
   async load(storage, _server, channels) {
     const found = new Map<string, Readers>()
     for (const channel of channels) found.set(channel, readersOf(await storage.readState.readers(channel)))

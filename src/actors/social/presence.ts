@@ -4,7 +4,7 @@ import { looksSame, type Shown } from "../../domain/core/presences.ts"
 import type { UserState } from "../../domain/accounts/user-state.ts"
 import { putPresence } from "../../storage/social/presences.ts"
 import type { ActorKind } from "../../runtime/actor.ts"
-import { presenceChanged } from "./presence-changed.ts"
+import { presenceChanged } from "../shared/presence-changed.ts"
 
 /** The presence that a user shows, among the commands of their home. */
 export interface PresenceCommands {

@@ -142,7 +142,7 @@ export class Presences implements InterestObserver, EffectExtension {
   readonly #left = new Set<Snowflake>()
   /** Users of whom the others are to be told again. */
   readonly #again = new Set<Snowflake>()
-  /** Users who are to hear of a user, or to see them no more, independent of what the others were told. */
+  /** Users and servers who are to hear of a user, or to see them no more, independent of what the others were told. */
   readonly #regards = new Map<Snowflake, Map<Snowflake, Regard>>()
   #timer: Timer | undefined
   #timerAt = 0
@@ -356,10 +356,10 @@ export class Presences implements InterestObserver, EffectExtension {
     }
   }
 
-  /** A new friend hears what the others hear, at the same time. A user who may no longer see another hears it at once. */
+  /** New friends and servers hear what the others hear, at the same time. A user who may no longer see another hears it at once. */
   #takeRegards(shard: Shard, user: Snowflake, isWaiting: boolean): Looked[] {
     const all = [...(this.#regards.get(user)?.values() ?? [])]
-    const left = isWaiting ? all.filter(({ as }) => as === "friend") : []
+    const left = isWaiting ? all.filter(({ as }) => as !== "blocked") : []
     if (left.length > 0) this.#regards.set(user, new Map(left.map(regard => [regard.other, regard])))
     else this.#regards.delete(user)
     const wasSeen = (this.#announcedOf(shard).get(user) ?? offline).status !== "offline"
@@ -415,12 +415,14 @@ export class Presences implements InterestObserver, EffectExtension {
       }
     })
     for (const { shard, user, regard, wasSeen } of regards) {
-      const { friends = [], blocked = [] } = audiences.get(user) ?? {}
+      const { servers = [], friends = [], blocked = [] } = audiences.get(user) ?? {}
       const to = { user, version: this.#nextVersion(shard), homes: [regard.other] }
-      if (regard.as === "friend") {
+      if (regard.as !== "blocked") {
         const { status, custom_status, custom_emoji } = this.#announcedOf(shard).get(user) ?? offline
-        const isKnown = regard.isToldOffline && status === "offline"
-        if (friends.includes(regard.other) && !isKnown)
+        // Who has seen nothing of somebody takes them for offline.
+        const isKnown = status === "offline" && (regard.as === "member" || regard.isToldOffline)
+        const ofKind = regard.as === "friend" ? friends : servers
+        if (ofKind.includes(regard.other) && !isKnown)
           told.push({ ...to, status, custom_status, custom_emoji, except: blocked })
       } else if (regard.wereFriends || (wasSeen && blocked.includes(regard.other)))
         // A user must not conclude that they were blocked: a user who did not see the other hears nothing.

@@ -29,7 +29,7 @@ import { deleteRelationship, putRelationship } from "../../storage/social/relati
 import type { Readonlied } from "../../domain/core/readonlied.ts"
 import { defineFact } from "../shared/facts.ts"
 import { type ActorKind, type Publication } from "../../runtime/actor.ts"
-import { presenceChanged } from "./presence-changed.ts"
+import { presenceChanged } from "../shared/presence-changed.ts"
 import { tellsOf } from "../shared/tells.ts"
 
 /** What the DM of two people is told. */

@@ -2,14 +2,14 @@
 --
 -- KEYS[1]  where Redis is a Cluster, a key in the slot of the caller's buckets: all requests are one caller's there. The names of
 --          the buckets depend on the limits, so they are not among KEYS
--- ARGV     1 what bucket keys begin with; 2 for how many milliseconds at most something is lent; then eight per request:
+-- ARGV     1 what bucket keys begin with; 2 for how many milliseconds at most something is lent; then nine per request:
 --            what was found out: 'ok', 'anonymous', 'revoked', 'expired', 'malformed', 'unknown', 'barred', or 'miss' when the
 --              session is to be loaded first; on a Cluster 'caller' and 'webhook' are the two steps of a request to a
 --              webhook, the second with "webhook:<id>" as caller; 'settle' is no request, but the end of a lease
 --            the caller, "u:<id>" or "ip:<address>"; percent of the limits; the address, as limits count it
 --            the route's bucket: '' or "algorithm requests burst window scope", and " requests:window" for each cap
 --            the rest of that bucket's name
---            how many more to lend
+--            how many more to lend at most, and one part in how many of what remains in the scarcest bucket
 --            the lease that ends with it, '' or "<taken> <ends> <count> <unspent>": when, in milliseconds, and how many
 -- Answers  one per request: what was found out where the limits let it in, 'limited', 'failed' or 'miss', as
 --          "verdict bucket limit remaining wait now": milliseconds; bucket 0 global, 1 user or address, 2 route; the last one looked
@@ -18,6 +18,8 @@
 local lease_ms = tonumber(ARGV[2])
 -- Below so many milliseconds nothing is lent.
 local shortest_lease = 10
+-- A smaller part than that is asked for in advance, of which fewer than so many are not worth that others have less.
+local usual_share, fewest_in_advance = 3, 4
 
 -- A limit of a caller with so many percent.
 local function of_caller(limit, percent)
@@ -27,11 +29,10 @@ end
 -- Ends a lease in the states of the buckets that it is from: what was not used of it goes back. Answers these states.
 local function settled(lease, percent, route, global_state, own_state, route_state)
   local taken, ends, count, unspent = string.match(lease, '^(%d+) (%d+) (%d+) (%d+)$')
+  taken, ends, count, unspent = tonumber(taken), tonumber(ends), tonumber(count), tonumber(unspent)
   local function after(limit, state, of)
     if state == '' then return state end
-    return settle[limit.algorithm](
-      state, tonumber(count), tonumber(unspent), tonumber(ends), tonumber(taken), scaled(limit.requests, of), limit.window
-    ) or state
+    return settle[limit.algorithm](state, count, unspent, ends, taken, scaled(limit.requests, of), limit.window) or state
   end
   return after(global, global_state, 100), after(user, own_state, percent),
     route and after(route, route_state, of_caller(route, percent)) or ''
@@ -40,10 +41,10 @@ end
 -- The two states of a caller's key, behind the length of the first.
 local function both_of(global_state, own_state) return pack('>I2', #global_state) .. global_state .. own_state end
 
--- Takes from every bucket, or from none; then lends up to `more`, a third of what remains at most. `lease` ends before, whether
+-- Takes from every bucket, or from none; then lends up to `more`, and of what remains one part in `share` at most. `lease` ends before, whether
 -- something is taken or not. Answers as admit.lua does, and whether it took. `is_for_webhook`: the bucket that follows is in
 -- another slot, and not looked at here.
-local function take(verdict, caller, percent, address, bucket, name, more, lease, is_for_webhook)
+local function take(verdict, caller, percent, address, bucket, name, more, share, lease, is_for_webhook)
   local route, route_key = nil, nil
   if verdict == 'ok' and bucket ~= '' then
     route = route_of(bucket)
@@ -104,7 +105,8 @@ local function take(verdict, caller, percent, address, bucket, name, more, lease
   end
 
   local text = answer(verdict, shown, limit, remaining, wait)
-  more = math.min(more, math.floor(least / 3))
+  more = math.min(more, math.floor(least / share))
+  if share > usual_share and more < fewest_in_advance then more = 0 end
   if more > 0 and has_session and not keys and not is_for_webhook then
     local ms = longest_lease[global.algorithm](global_state, global.window, lease_ms)
     ms = longest_lease[own.algorithm](own_state, own.window, ms)
@@ -158,10 +160,10 @@ local function settle_lease(caller, percent, address, bucket, name, lease)
   return 'settled'
 end
 
-local function admit(verdict, caller, percent, address, bucket, name, more, lease)
+local function admit(verdict, caller, percent, address, bucket, name, more, share, lease)
   if verdict == 'settle' then return settle_lease(caller, percent, address, bucket, name, lease) end
   if verdict == 'webhook' then return take_of_webhook(caller, bucket, name) end
-  if verdict == 'caller' then return (take('ok', caller, 100, address, '', '', 0, '', true)) end
+  if verdict == 'caller' then return (take('ok', caller, 100, address, '', '', 0, usual_share, '', true)) end
   if verdict == 'miss' then
     local wait = too_many_looks(address)
     if wait then return answer('failed', 1, failed_requests, 0, wait) end
@@ -172,13 +174,14 @@ local function admit(verdict, caller, percent, address, bucket, name, more, leas
     if wait then return answer('failed', 1, failed_requests, 0, wait) end
     count()
   end
-  return (take(verdict, caller, percent, address, bucket, name, tonumber(more), lease))
+  return (take(verdict, caller, percent, address, bucket, name, tonumber(more), tonumber(share), lease))
 end
 
 local answers = {}
-for at = 3, #ARGV, 8 do
+for at = 3, #ARGV, 9 do
   answers[#answers + 1] = admit(
-    ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7]
+    ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7],
+    ARGV[at + 8]
   )
 end
 return answers

@@ -135,9 +135,9 @@ local settle = {
   sliding = function(state, count, unspent, ends)
     local at = #state
     while at > 0 and unpack('>I6', state, at - 5) > ends do at = at - 6 end
-    local first = at
-    while at - first < 6 * count and first > 0 and unpack('>I6', state, first - 5) == ends do first = first - 6 end
-    if at - first < 6 * count then return nil end
+    -- They are in order: if that one is of the lease, so are all behind it.
+    local first = at - 6 * count
+    if first < 0 or unpack('>I6', state, first + 1) ~= ends then return nil end
     return insert(sub(state, 1, first) .. sub(state, at + 1), math.min(now, ends), count - unspent)
   end,
   fixed = function(state, _, unspent, _, taken, _, window)

@@ -400,6 +400,10 @@ export class Failure extends Error {
 export const fail = (code: ErrorCode, details?: FailureDetails, options?: ErrorOptions) =>
   new Failure(code, details, options)
 
+/** A refusal of another worker, which may be newer: one with a code that is not known here is told as a plain 400. */
+export const failureOf = (code: ErrorCode, details?: FailureDetails): Failure =>
+  fail(Object.hasOwn(errors, code) ? code : "bad_request", details)
+
 /**
  * The refusal that says "not now": nothing was decided, or the outcome is unknown; the same request
  * may be sent again.

@@ -113,8 +113,21 @@ function isHttpUrl(value: string): boolean {
   return username === "" && password === ""
 }
 
-/** Body fields for which JSON `null` means "not sent". */
-export const omittable = <T extends z.ZodType>(schema: T) => schema.nullish().transform(value => value ?? undefined)
+/**
+ * Body fields for which JSON `null` means "not sent". What leaves `null` out is a check and not a
+ * schema behind the first: zod makes two objects less for each field, sent or not.
+ */
+export const omittable = <T extends z.ZodType>(schema: T): Omittable<T> =>
+  schema.nullish().overwrite(value => value ?? undefined) as z.ZodType as Omittable<T>
+/** An optional field, from which no `null` comes. */
+type Omittable<T extends z.ZodType> = z.ZodType<
+  z.output<T> | undefined,
+  z.input<T> | null | undefined,
+  z.core.$ZodTypeInternals<z.output<T> | undefined, z.input<T> | null | undefined> & {
+    readonly optin: "optional"
+    readonly optout: "optional"
+  }
+>
 
 export const Success = z.object({ success: z.literal(true) }).meta({ id: "SuccessResponse" })
 export type Success = z.infer<typeof Success>

@@ -24,7 +24,6 @@ export interface SessionState {
   token_hash: string
   created_at: number
   expires_at: number
-  last_activity: number
 }
 
 /** A user's home that remembers nothing yet. */

@@ -38,13 +38,21 @@ export interface PresenceChange extends Seen {
   readonly isApart?: true
 }
 
-/** What one other is to see of a user from now on. */
-export interface Regard {
+/** What one other, or a server, is to see of a user from now on. */
+export type Regard = UserRegard | ServerRegard
+
+interface UserRegard {
   readonly other: string
   readonly as: "friend" | "blocked"
   readonly wereFriends: boolean
   /** With the friendship, the other was told that the user is offline. */
   readonly isToldOffline: boolean
+}
+
+/** The members of a server that a user has joined are to see what the user shows. */
+interface ServerRegard {
+  readonly other: string
+  readonly as: "member"
 }
 
 /** In portions with at most so many homes, as far as one change has no more. */

@@ -5,7 +5,7 @@ const now = 1_700_000_000_123
 let ids = 100
 const asked = { question: "Tea?", options: ["Yes", "No", "Yes"], duration_hours: 2 } as const
 const poll = (more: object = {}) => ({
-  ...newPoll({ ...asked, options: [...asked.options], ...more } as never, "7", { now, newId: () => String(++ids) }),
+  ...newPoll({ ...asked, options: [...asked.options], ...more }, "7", { now, newId: () => String(++ids) }),
 })
 
 test("a poll begins open and empty, and ends so many hours after its second", () => {

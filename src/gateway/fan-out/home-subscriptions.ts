@@ -1,4 +1,4 @@
-import { inTurns } from "../../std/batches.ts"
+import { SharedTurns } from "../../std/batches.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import type { Clock } from "../../std/clock.ts"
 import type { LogPlaces } from "../../cluster/delivery-log.ts"
@@ -89,13 +89,11 @@ export class HomeSubscriptions {
   readonly #ready = new Map<Snowflake, ServerView>()
   /** Changes that came while a view was being loaded: the loaded view may lack them. */
   readonly #early = new Map<Snowflake, (readonly [change: RulesChange, row: number, at: number])[]>()
-  /** Per shard: how to ask its owner. */
-  readonly #registering = new Map<number, (home: Snowflake) => Promise<Registered>>()
   /**
-   * How many registrations of a home are under way. A release in the meantime would be undone by
-   * them.
+   * Per shard: what its owner is asked, one request at a time. A release of a home in the meantime would be undone by its
+   * registration.
    */
-  readonly #asking = new Map<Snowflake, number>()
+  readonly #registering = new Map<number, SharedTurns<Snowflake, Registered>>()
   /** Users who have lost a session, maybe their last, and users whose release did not arrive. */
   readonly #released = new Set<Snowflake>()
   /** Releases under way: a session of the same user registers after them. */
@@ -230,9 +228,9 @@ export class HomeSubscriptions {
     held.keptUntil = Math.max(held.keptUntil, this.#options.clock.monotonic() + endedKept)
   }
 
-  /** Registers again, to learn up to which row everything stands in the logs by now, and where they are. */
-  cut(home: Snowflake): Promise<Registered> {
-    return this.#register(home)
+  /** Registers homes again, to learn up to which row everything stands in the logs by now, and where they are. */
+  cuts(homes: readonly Snowflake[]): Promise<Registered[]> {
+    return Promise.all(homes.map(home => this.#register(home)))
   }
 
   /** The view of a server that is held; undefined when the server does not exist any more. */
@@ -278,7 +276,7 @@ export class HomeSubscriptions {
       if (this.#settled.has(user) || (held && held.sessions > 0)) {
         this.#released.delete(user)
         if (held) this.#condense(user, held)
-      } else if (!this.#asking.has(user) && !this.#leaving.has(user)) {
+      } else if (!this.#registering.get(shardOf(user))?.isAsking(user) && !this.#leaving.has(user)) {
         this.#released.delete(user)
         this.#held.delete(user)
         append(byShard, shardOf(user), user)
@@ -315,17 +313,9 @@ export class HomeSubscriptions {
     for (const [shard, homes] of byShard) this.#options.release(shard, homes)
   }
 
-  async #register(home: Snowflake): Promise<Registered> {
-    this.#asking.set(home, (this.#asking.get(home) ?? 0) + 1)
-    try {
-      const leaving = this.#leaving.get(home)
-      if (leaving) await leaving
-      return await this.#ask(home)
-    } finally {
-      const others = this.#asking.get(home)! - 1
-      if (others > 0) this.#asking.set(home, others)
-      else this.#asking.delete(home)
-    }
+  #register(home: Snowflake): Promise<Registered> {
+    const leaving = this.#leaving.get(home)
+    return leaving ? leaving.then(() => this.#ask(home)) : this.#ask(home)
   }
 
   /** Sends one request at a time to a shard, for all homes that were asked for meanwhile. */
@@ -334,13 +324,10 @@ export class HomeSubscriptions {
     const shard = shardOf(home)
     let asking = this.#registering.get(shard)
     if (!asking) {
-      asking = inTurns(async homes => {
-        const registered = await register(shard, [...new Set(homes)])
-        return homes.map(() => registered)
-      }, clock)
+      asking = new SharedTurns(homes => register(shard, homes), clock)
       this.#registering.set(shard, asking)
     }
-    return asking(home)
+    return asking.ask(home)
   }
 
   async #load(server: Snowflake): Promise<ServerView | undefined> {

@@ -243,7 +243,9 @@ export class MemberKinds {
   }
 }
 
-const keyOf = (user: Snowflake, roles: readonly Snowflake[]): string => `${user} ${roles.join()}`
+/** Of most it is one text, which is not hashed anew. */
+const keyOf = (user: Snowflake, roles: readonly Snowflake[]): string =>
+  user === "" && roles.length === 0 ? " " : `${user} ${roles.join()}`
 
 /** The audiences that a member subscribes to beside their group. */
 const plainKeys = (rules: VisibilityRules, user: Snowflake, roles: readonly Snowflake[]): readonly string[] =>

@@ -10,7 +10,7 @@ import type { Stream } from "./stream.ts"
 
 export interface PresenceFeedOptions {
   readonly subscriptions: Subscriptions
-  readonly stream: Pick<Stream, "behind" | "lookAtBuffers">
+  readonly stream: Pick<Stream, "behind" | "lookAtBuffers" | "onceSent">
   readonly view: (server: Snowflake) => ServerView | undefined
   readonly timing: {
     /** Changes are gathered for so many milliseconds. */
@@ -113,9 +113,11 @@ export class PresenceFeed {
   /** Sends between two log items, once the log is read to its end: stored events go first. */
   #send(): void {
     const { subscriptions, stream, timing, slice } = this.#options
+    // A look now and then would hardly meet a moment without anything to be sent while much is.
+    if (stream.behind > 0) return stream.onceSent(() => (this.#stopped ? undefined : this.#send()))
     // A session that is being moved is ahead of the others, so a frame with their position would go
     // back.
-    if (subscriptions.isMoving || stream.behind > 0) return this.#schedule(timing.gatherForMs)
+    if (subscriptions.isMoving) return this.#schedule(timing.gatherForMs)
     while ((this.#spreading ??= this.#next())) {
       if (subscriptions.unlookedBytes >= slice) {
         stream.lookAtBuffers()

@@ -26,7 +26,7 @@ import { Stream } from "./stream.ts"
  */
 function stillClock(costMs: number) {
   let now = 0
-  const turns: (() => void)[] = []
+  const turns: ((() => void) & { at?: number })[] = []
   const pauses: number[] = []
   const timer = { stop: () => {} }
   const clock: Clock = {
@@ -35,16 +35,28 @@ function stillClock(costMs: number) {
     sleep: () => Promise.resolve(),
     soon: action => void turns.push(action),
     after(milliseconds, action) {
-      turns.push(() => {
-        now += milliseconds
+      const at = now + milliseconds
+      const fire = () => {
+        now = Math.max(now, at)
         pauses.push(milliseconds)
         action()
-      })
+      }
+      turns.push(Object.assign(fire, { at }))
       return timer
     },
     every: () => timer,
   }
-  return { clock, turns, pauses, turn: () => turns.splice(0).forEach(action => action()) }
+  /** What is to happen meanwhile does. */
+  const pass = (milliseconds: number) => {
+    const until = now + milliseconds
+    for (;;) {
+      const next = turns.findIndex(({ at = 0 }) => at <= until)
+      if (next === -1) break
+      turns.splice(next, 1)[0]!()
+    }
+    now = until
+  }
+  return { clock, turns, pauses, pass, turn: () => turns.splice(0).forEach(action => action()) }
 }
 
 const channel: Channel = {
@@ -91,7 +103,7 @@ const hide: RulesChange = {
 
 /** A worker's live sessions, every other with the role that still sees the channel. */
 async function worker(count: number, costMs: number, outlines: readonly ServerOutline[] = [outline]) {
-  const { clock, turns, pauses, turn } = stillClock(costMs)
+  const { clock, turns, pauses, pass, turn } = stillClock(costMs)
   const log = createLog({ level: "silent", process: "web", worker: "test" }, { write: () => {} })
   const metrics = createMetrics()
   const topics = new Map<string, Set<string[]>>()
@@ -141,7 +153,7 @@ async function worker(count: number, costMs: number, outlines: readonly ServerOu
   }
   const view = (await views[0])!
   const inboxes: string[][] = []
-  const live = (i: number, of: ServerView, roles: string[]) => {
+  const live = (i: number, of: ServerView, roles: string[], intents = 0xffff) => {
     const inbox: string[] = []
     inboxes.push(inbox)
     const ws = {
@@ -158,7 +170,7 @@ async function worker(count: number, costMs: number, outlines: readonly ServerOu
     const session = {
       id: `${i}`,
       user: `${100 + i}`,
-      intents: 0xffff,
+      intents,
       encoding: "json",
       state: "reading",
       cursor: 0,
@@ -181,7 +193,7 @@ async function worker(count: number, costMs: number, outlines: readonly ServerOu
     subscriptions.goReading(session)
     reader.begin(session)
   }
-  return { stream, homes, subscriptions, view, inboxes, turns, pauses, turn, take, live, read }
+  return { stream, homes, subscriptions, view, inboxes, turns, pauses, pass, turn, take, live, read }
 }
 
 const control = (s: number, change: RulesChange): LogItem => {
@@ -415,24 +427,104 @@ test("caches of a version are dropped when all sessions have left it, and comput
   expect(made()).toEqual(first)
 })
 
-test("a large audience is written to with pauses, as long as the writes take; what comes meanwhile goes together", async () => {
-  const { stream, inboxes, pauses, turns, turn } = await worker(1_000, 0)
-  stream.take([message(1)])
-  turn()
-  for (const s of [2, 3, 4]) stream.take([message(s)])
+const heard = (inbox: readonly string[] | undefined) => inbox!.map(text => (JSON.parse(text) as { s: number }).s)
+
+test("PACE1, PACE2: a large audience is written to with pauses, and what comes in numbers is gathered; nobody else waits", async () => {
+  const { stream, view, inboxes, pauses, live, pass, turns } = await worker(0, 0)
+  // In eight classes: what counts is how many sessions an event reaches.
+  for (let i = 0; i < 1_000; i++) live(i, view, [], 0x200 | (i % 8))
+  const say = (...positions: number[]) => stream.take(positions.map(message))
+  const toOne = (s: number): LogItem => {
+    const header: LogHeader = ["e", 0, s, "100", { kind: "user", user: "100" }, "READ_STATE_UPDATE", []]
+    return { s, header, data: `{"id":"${s}"}`, bytes: 0 }
+  }
+  const all = (to: number) => Array.from({ length: to }, (_, i) => i + 1)
+  say(1)
+  pass(0)
+  expect(heard(inboxes[0])).toEqual([1])
+  // Three quarters of the time for others than writers.
+  for (const s of [2, 3, 4]) say(s)
   expect(turns).toHaveLength(1)
-  expect(brief(inboxes[0]!)).toEqual(["MESSAGE_CREATE 1"])
-  turn()
-  expect(brief(inboxes[0]!)).toEqual([1, 2, 3, 4].map(s => `MESSAGE_CREATE ${s}`))
+  pass(10)
+  expect(heard(inboxes[0])).toEqual([1])
+  pass(1)
+  expect(heard(inboxes[999])).toEqual(all(4))
   expect(pauses).toHaveLength(1)
-  expect(pauses[0]).toBeLessThan(20)
+  // These three came together, so the next one waits for others: a little longer after each.
+  pass(30)
+  say(5)
+  pass(9)
+  say(6)
+  pass(9)
+  expect(heard(inboxes[0])).toEqual(all(4))
+  pass(1)
+  expect(heard(inboxes[0])).toEqual(all(6))
+  // PACE1, however many come.
+  pass(30)
+  for (let s = 7; s <= 11; s++) {
+    say(s)
+    pass(4)
+  }
+  expect(heard(inboxes[0])).toEqual(all(11))
+  pass(1)
+  say(12)
+  pass(16)
+  expect(heard(inboxes[0])).toEqual(all(11))
+  pass(3)
+  expect(heard(inboxes[0])).toEqual(all(12))
+  // PACE2: the last one was by itself, and after a while it does not matter what came before.
+  pass(30)
+  say(13)
+  pass(0)
+  expect(heard(inboxes[0])).toEqual(all(13))
+  say(14, 15)
+  pass(40)
+  // What goes to few does not end it.
+  stream.take([toOne(16)])
+  pass(10)
+  expect(heard(inboxes[0])).toEqual(all(16))
+  say(17)
+  pass(4)
+  expect(heard(inboxes[0])).toEqual(all(16))
+  say(18)
+  pass(250)
+  say(19)
+  pass(0)
+  expect(heard(inboxes[0])).toEqual(all(19))
 
   const few = await worker(10, 0)
-  few.stream.take([message(1)])
-  few.turn()
-  few.stream.take([message(2)])
-  few.turn()
+  for (const s of all(9)) {
+    few.stream.take([message(s), message(s), message(s)])
+    few.pass(0)
+    expect(few.inboxes[0]).toHaveLength(3 * s)
+  }
   expect(few.pauses).toEqual([])
+})
+
+test("a large audience is given what one system call takes in a turn, the rest in the next ones without a pause", async () => {
+  const long = (s: number): LogItem => ({ ...message(s), data: `"${"x".repeat(5_000)}"`, bytes: 5_100 })
+  for (const [count, perTurn] of [
+    [1_000, 3],
+    [10, 7],
+  ] as const) {
+    const { stream, inboxes, turn, turns, pauses, pass } = await worker(count, 0)
+    stream.take([1, 2, 3, 4, 5, 6, 7].map(long))
+    const told: number[] = []
+    while (turns.length > 0) {
+      turn()
+      told.push(inboxes[0]!.length)
+    }
+    expect(told).toEqual([3, 6, 7].filter(to => to >= perTurn).map(to => Math.max(to, perTurn)))
+    expect(stream.behind).toBe(0)
+    expect(pauses).toEqual([])
+    // All of them together are what tells that more come together.
+    pass(30)
+    stream.take([long(8)])
+    pass(0)
+    expect(heard(inboxes[0])).toEqual(count === 10 ? [1, 2, 3, 4, 5, 6, 7, 8] : [1, 2, 3, 4, 5, 6, 7])
+    pass(10)
+    expect(inboxes[0]).toHaveLength(8)
+  }
 })
 
 test("P13: a server that is gone is gone for its sessions in slices, and nobody comes to it meanwhile", async () => {

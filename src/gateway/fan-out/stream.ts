@@ -10,6 +10,7 @@ import type { Subscriptions } from "./subscriptions.ts"
 import type { HomeSubscriptions } from "./home-subscriptions.ts"
 import type { Session } from "../state/session.ts"
 import { kindOf } from "./member-kinds.ts"
+import { WritePace } from "./write-pace.ts"
 
 /** Sends the log to sessions that read it at their own pace, each from its own cursor. */
 export interface CursorReader {
@@ -54,18 +55,14 @@ const moveSlice = 4
  */
 const maxToldLive = 16
 
+/**
+ * What one socket of a large audience is given in a turn of the event loop. uWebSockets.js writes up to
+ * 16 KiB with one system call, and copies what is more once again.
+ */
+const maxTogetherBytes = 16_000
+
 /** Handled items are removed when they hold so many bytes. */
 const maxHandledBytes = 4 * 1024 * 1024
-
-/** Milliseconds of a system call that writes to one socket, whatever its size. */
-const writing = 0.0036
-/**
- * A worker spends at most one part in so many of its time on such calls: log items that come
- * meanwhile are sent together.
- */
-const writingShare = 4
-/** Milliseconds that a frame may wait for others. */
-const longestPauseMs = 20
 
 /**
  * Sends this worker's log to the live sessions, in order. Control entries take effect before the
@@ -79,11 +76,10 @@ export class Stream {
   /** Of items that were handled and are still held. */
   #handledBytes = 0
   #scheduled = false
-  /**
-   * Monotonic: nothing is published before this moment, because a large audience has just been
-   * written to.
-   */
-  #notBefore = 0
+  /** A turn of the event loop was ended because no more goes into one system call; the next one goes on. */
+  #isCut = false
+  readonly #pace = new WritePace()
+  #onSent: (() => void) | undefined
   /**
    * Live sessions that have not yet passed the rules change, or the end of their server, at which
    * the log stands.
@@ -103,7 +99,13 @@ export class Stream {
     return this.#waitingBytes
   }
 
+  /** Does something at the end of the turn in which nothing is left to be sent; once, and the last that was asked for. */
+  onceSent(action: () => void): void {
+    this.#onSent = action
+  }
+
   take(items: readonly LogItem[]): void {
+    if (items.length > 0) this.#pace.came(this.#options.clock.monotonic(), this.behind === 0)
     for (const item of items) {
       this.#waiting.push(item)
       this.#waitingBytes += item.bytes
@@ -119,24 +121,35 @@ export class Stream {
       this.#run()
     }
     const { clock } = this.#options
-    const pause = this.#moving ? 0 : this.#notBefore - clock.monotonic()
-    // Timers count whole milliseconds.
-    if (pause >= 1) clock.after(pause, run)
+    const pause = this.#pause(clock.monotonic())
+    if (pause > 0) clock.after(pause, run)
     else clock.soon(run)
+  }
+
+  /** Milliseconds until what waits is to be sent; timers count whole ones. */
+  #pause(nowMs: number): number {
+    if (this.#moving || this.#isCut) return 0
+    const pause = this.#pace.dueAt - nowMs
+    return pause >= 1 ? pause : 0
   }
 
   #run(): void {
     const { subscriptions, reader, slice, clock, metrics } = this.#options
     const startedAt = clock.monotonic()
+    // More has come meanwhile.
+    if (this.#pause(startedAt) > 0) return this.#schedule()
     // Sessions that read may have been sent as much as a slice meanwhile.
     this.lookAtBuffers()
-    subscriptions.reached = 0
+    subscriptions.beginTurn()
+    this.#isCut = false
     const first = this.#next
     const oldest = this.#waiting[first]
     while (this.#next < this.#waiting.length && subscriptions.unlookedBytes < slice) {
       // Checked before anything else is sent: after a lost frame nothing may follow.
       if (subscriptions.holed.size > 0) this.closeHoled()
       const item = this.#waiting[this.#next]!
+      this.#isCut = subscriptions.turn.bytes > 0 && subscriptions.turn.bytes + item.bytes > maxTogetherBytes
+      if (this.#isCut) break
       if (!this.#moving) this.#act(item)
       if (!this.#hasMoved()) break
       this.#next++
@@ -149,7 +162,8 @@ export class Stream {
     if (oldest && this.#next > first)
       metrics.gateway.lagSeconds.observe(Math.max(0, clock.now() - appendedAtMs(oldest.s)) / 1000)
     metrics.gateway.publishSeconds.observe((clock.monotonic() - startedAt) / 1000)
-    this.#notBefore = clock.monotonic() + Math.min(longestPauseMs, (writingShare - 1) * writing * subscriptions.reached)
+    this.#pace.sent(subscriptions.turn)
+    if (!this.#isCut) this.#pace.flushed(clock.monotonic())
     // Items that were handled are removed in large batches: cutting the front of the array moves
     // the rest.
     if (this.#next === this.#waiting.length || this.#next > 10_000 || this.#handledBytes > maxHandledBytes) {
@@ -158,7 +172,14 @@ export class Stream {
       this.#handledBytes = 0
     }
     if (this.#waiting.length > 0) this.#schedule()
+    else this.#sent()
     if (reader.size > 0) reader.wake()
+  }
+
+  #sent(): void {
+    const action = this.#onSent
+    this.#onSent = undefined
+    action?.()
   }
 
   #act(item: LogItem): void {
@@ -308,10 +329,8 @@ export class Stream {
 
   /** From here on the session reads the log at its own pace, until it has come to its head. */
   #read(session: Session): void {
-    const { subscriptions, reader, metrics } = this.#options
+    const { subscriptions, reader } = this.#options
     subscriptions.goReading(session)
-    metrics.gateway.sessions.live.dec()
-    metrics.gateway.sessions.reading.inc()
     reader.begin(session)
   }
 
@@ -319,7 +338,9 @@ export class Stream {
   closeHoled(): void {
     const { subscriptions } = this.#options
     for (const connection of subscriptions.holed) {
-      if (connection.session?.state === "live") subscriptions.goReading(connection.session)
+      const { session } = connection
+      // Resumed on another connection, it is none of this one's.
+      if (session?.connection === connection && session.state === "live") subscriptions.goReading(session)
       if (!connection.closed) connection.ws.close()
     }
     subscriptions.holed.clear()

@@ -34,7 +34,27 @@ interface SubscriberClass {
   count: number
   /** Monotonic milliseconds. */
   publishedAt: number
+  /** The last turn in which something was published to it, and how many bytes. */
+  turn: number
+  turnBytes: number
 }
+
+/** What was sent in one turn of the event loop. */
+interface Turn {
+  /** The most sessions that one event was published to, in all their encodings. */
+  reached: number
+  /** Sockets that something was published to: each is written to once. */
+  sockets: number
+  /** Frames that were published to them. */
+  frames: number
+  /** The most that one socket of a large audience was given. */
+  bytes: number
+}
+
+/** Of a WebSocket frame of up to 64 KiB that a server sends. */
+const frameHeaderBytes = 4
+/** An audience of so many sessions is large. */
+const largeAudience = 100
 
 /** Classes of live sessions, by class key. */
 type Classes = Map<string, SubscriberClass>
@@ -49,6 +69,8 @@ interface Members {
   readonly kinds: MemberKinds
   /** Live sessions above the bound of classes: each is sent to individually. */
   readonly individual: Set<Session>
+  /** Monotonic milliseconds: when anything was last published in one of its topics. */
+  publishedAt: number
 }
 
 export interface SubscriptionsOptions {
@@ -83,11 +105,15 @@ export class Subscriptions {
   /** Bytes that were given to single sockets, ever. */
   sentBytes = 0
   #counted = { text: "", bytes: 0 }
-  /** The most sessions that one frame was published to since this was last set to 0. */
-  reached = 0
+  #turns = 0
+  readonly turn: Turn = { reached: 0, sockets: 0, frames: 0, bytes: 0 }
+  /** Sessions that the event at hand was published to. */
+  #reached = 0
   /** Log items as dispatches, for sessions that read them; kept as long as the items are. */
   readonly #read = new WeakMap<LogItem, Frame>()
   #positionFrame: Frame | undefined
+  /** As of any server's members. */
+  #publishedAt = 0
   /**
    * Live sessions for which uWS refused to buffer a frame. The frame is lost, so they are closed
    * before anything else is sent.
@@ -96,6 +122,12 @@ export class Subscriptions {
 
   constructor(options: SubscriptionsOptions) {
     this.#options = options
+  }
+
+  /** What was sent is counted from here on. */
+  beginTurn(): void {
+    this.#turns++
+    Object.assign(this.turn, { reached: 0, sockets: 0, frames: 0, bytes: 0 } satisfies Turn)
   }
 
   add(session: Session): void {
@@ -131,27 +163,41 @@ export class Subscriptions {
           classes: new Map(),
           kinds: new MemberKinds(view),
           individual: new Set(),
+          publishedAt: 0,
         }),
       )
     return members
   }
 
-  /** From this tick on what is published reaches the session. */
+  /** From this tick on what is published reaches the session, which has read so far. */
   goLive(session: Session): void {
+    const { metrics } = this.#options
+    metrics.gateway.sessions.reading.dec()
+    metrics.gateway.sessions.live.inc()
     session.state = "live"
     session.cursor = this.position
-    session.guilds.replaceAll(guild => this.#subscribed(session, guild.view, guild.roles, guild.rules))
+    const key = classKey(session)
+    session.guilds.replaceAll(({ view, roles, rules }) => {
+      const members = this.#membersOf(view)
+      const kind = members.kinds.enter(session.user, roles, rules)
+      this.#subscribeIn(members, session, kind, key)
+      return kind
+    })
   }
 
   /** From this tick on nothing that is published reaches it. */
   goReading(session: Session): void {
     const place = this.placeOf(session)
-    if (session.state === "live")
+    if (session.state === "live") {
+      const { metrics } = this.#options
+      metrics.gateway.sessions.live.dec()
+      metrics.gateway.sessions.reading.inc()
       session.guilds.replaceAll(guild => {
         this.#unsubscribe(session, kindOf(guild))
         // In the middle of a change its kind may have passed it already, and the session has not read it.
         return guild.view.seen(guild.roles, guild.view.at(place))
       })
+    }
     session.state = "reading"
     session.cursor = place
   }
@@ -164,14 +210,10 @@ export class Subscriptions {
     return guild
   }
 
-  /** A session that is new sees all of its servers, as of a position. */
-  addGuilds(
-    session: Session,
-    servers: readonly { readonly view: ServerView; readonly roles: readonly Snowflake[] }[],
-    position: number,
-  ): void {
-    for (const { view } of servers) this.#membersOf(view).sessions.add(session)
-    session.guilds.fill(servers.map(({ view, roles }) => view.seen(roles, view.at(position))))
+  /** A session that is new and has no socket yet sees all of its servers. */
+  addGuilds(session: Session, guilds: readonly Guild[]): void {
+    for (const { view } of guilds) this.#membersOf(view).sessions.add(session)
+    session.guilds.fill(guilds)
   }
 
   /** The rules or roles that decide what a session sees of a server have changed. */
@@ -262,9 +304,11 @@ export class Subscriptions {
 
   #publishIn(view: ServerView, audience: ServerAudience, frame: Frame, except: readonly string[]): void {
     const bit = serverBits.get(frame.name) ?? 0
-    const { sessions, classes: byAudience, kinds, individual } = this.#membersOf(view)
+    const members = this.#membersOf(view)
+    const { sessions, classes: byAudience, kinds, individual } = members
     const key = view.now.audienceKey(audience)
     if (!isSubscribed(key)) return this.#sendEach(sessions, view, audience, frame, bit, except)
+    members.publishedAt = this.#publishedAt = wholeMs(this.#options.clock)
 
     const place = audience.kind === "viewers" ? view.now.placeOf(audience.channel) : undefined
     const isTo = (subscribed: string): boolean => {
@@ -273,9 +317,11 @@ export class Subscriptions {
       return content !== undefined && content.layout === place.layout && has(content.seen, place.slot)
     }
     const left = except.length > 0 ? this.#leaveOut(except, view, isTo) : undefined
+    this.#reached = 0
     if (!place) this.#publishTo(byAudience.get(key), frame, bit)
     else for (const { id } of kinds.groups) if (isTo(id)) this.#publishTo(byAudience.get(id), frame, bit)
     left?.()
+    this.turn.reached = Math.max(this.turn.reached, this.#reached)
     if (individual.size > 0) this.#sendEach(individual, view, audience, frame, bit, except)
   }
 
@@ -286,7 +332,7 @@ export class Subscriptions {
       const payload = frame.in(subscribers.encoding)
       this.#options.app.publish(subscribers.topic, wireText(payload), typeof payload !== "string", false)
       subscribers.publishedAt = wholeMs(this.#options.clock)
-      this.#count(payload, subscribers.count)
+      this.#countTurn(subscribers, this.#count(payload, subscribers.count))
     }
   }
 
@@ -304,14 +350,21 @@ export class Subscriptions {
     return passes(session, serverBits, name)
   }
 
-  /** When a frame with a position was last sent to a session. */
-  lastSentAt(session: Session): number {
-    let last = session.sentAt
-    if (session.state === "live")
-      for (const guild of session.guilds.values())
-        for (const key of kindOf(guild).keys)
-          last = Math.max(last, this.#membersOf(guild.view).classes.get(key)?.get(classKey(session))?.publishedAt ?? 0)
-    return last
+  /**
+   * Whether a live session was sent no frame with a position after a moment. Of servers that were quiet as a whole the classes
+   * are not looked at: it is asked at each heartbeat.
+   */
+  isQuietSince(session: Session, since: number): boolean {
+    if (session.sentAt > since) return false
+    if (this.#publishedAt <= since) return true
+    const ofSession = classKey(session)
+    for (const guild of session.guilds.values()) {
+      const { publishedAt, classes } = this.#membersOf(guild.view)
+      if (publishedAt <= since) continue
+      for (const key of kindOf(guild).keys)
+        if ((classes.get(key)?.get(ofSession)?.publishedAt ?? 0) > since) return false
+    }
+    return true
   }
 
   /**
@@ -420,16 +473,20 @@ export class Subscriptions {
     return kind
   }
 
-  #subscribe(session: Session, { view, keys }: Kind): void {
-    const members = this.#membersOf(view)
-    const classes: SubscriberClass[] = []
+  #subscribe(session: Session, kind: Kind): void {
+    this.#subscribeIn(this.#membersOf(kind.view), session, kind, classKey(session))
+  }
+
+  #subscribeIn(members: Members, session: Session, { view, keys }: Kind, ofSession: string): void {
+    // A list that grows has space for 17 from the beginning, and most have one key.
+    let classes: readonly SubscriberClass[] = none
     for (const key of keys) {
-      const subscribers = this.#classOf(session, view, key)
+      const subscribers = this.#classOf(members, session, view, key, ofSession)
       if (!subscribers) {
         members.individual.add(session)
         return
       }
-      classes.push(subscribers)
+      classes = classes.length === 0 ? [subscribers] : classes.concat(subscribers)
     }
     for (const subscribers of classes) {
       session.connection!.ws.subscribe(subscribers.topic)
@@ -452,11 +509,16 @@ export class Subscriptions {
     }
   }
 
-  #classOf(session: Session, view: ServerView, key: string): SubscriberClass | undefined {
-    const members = this.#membersOf(view)
+  #classOf(
+    members: Members,
+    session: Session,
+    view: ServerView,
+    key: string,
+    ofSession: string,
+  ): SubscriberClass | undefined {
     let classes = members.classes.get(key)
     if (!classes) members.classes.set(key, (classes = new Map()))
-    let subscribers = classes.get(classKey(session))
+    let subscribers = classes.get(ofSession)
     if (!subscribers) {
       if (classes.size >= this.#options.classesPerAudience) return undefined
       subscribers = {
@@ -465,10 +527,26 @@ export class Subscriptions {
         encoding: session.encoding,
         count: 0,
         publishedAt: wholeMs(this.#options.clock),
+        turn: 0,
+        turnBytes: 0,
       }
-      classes.set(classKey(session), subscribers)
+      classes.set(ofSession, subscribers)
     }
     return subscribers
+  }
+
+  #countTurn(subscribers: SubscriberClass, bytes: number): void {
+    const { turn } = this
+    const { count } = subscribers
+    if (subscribers.turn !== this.#turns) {
+      subscribers.turn = this.#turns
+      subscribers.turnBytes = 0
+      turn.sockets += count
+    }
+    subscribers.turnBytes += bytes + frameHeaderBytes
+    turn.frames += count
+    this.#reached += count
+    if (count >= largeAudience && subscribers.turnBytes > turn.bytes) turn.bytes = subscribers.turnBytes
   }
 
   /** The same text often goes to many sockets in a row: it is counted once. */
@@ -481,7 +559,6 @@ export class Subscriptions {
   #count(payload: Payload, receivers: number): number {
     const bytes = typeof payload === "string" ? this.#bytesOf(payload) : payload.length
     this.unlookedBytes += bytes
-    if (receivers > this.reached) this.reached = receivers
     const { gateway } = this.#options.metrics
     gateway.publishes.inc()
     gateway.deliveries.inc(receivers)

@@ -74,7 +74,12 @@ export class FrameLimits {
 }
 
 function begin(sent: Sent, now: number): void {
-  if (now - sent.since >= minute) Object.assign(sent, nothingSent(now))
+  if (now - sent.since < minute) return
+  sent.since = Math.floor(now)
+  sent.all = 0
+  sent.frames = 0
+  sent.signals = 0
+  sent.inflatedBytes = 0
 }
 
 /** How often a token may identify in so many milliseconds. */
@@ -94,12 +99,14 @@ export class IdentifyLimit {
    */
   isTooMuch(token: string, now: number): boolean {
     this.sweep(now)
-    const isOver = (time: number) => now - time >= identifies.withinMs
     const before = this.#times.get(token)
-    // A flood of invalid tokens must not take memory; the limit of failed tokens per address counts
-    // them.
-    if (!before && this.#times.size >= maxTokens) return false
-    const times = (before ?? []).filter(time => !isOver(time))
+    if (!before) {
+      // A flood of invalid tokens must not take memory; the limit of failed tokens per address counts
+      // them.
+      if (this.#times.size < maxTokens) this.#times.set(token, [now])
+      return false
+    }
+    const times = before.filter(time => now - time < identifies.withinMs)
     if (times.length >= identifies.most) return true
     this.#times.set(token, [...times, now])
     return false

@@ -7,6 +7,7 @@ import {
   Frame,
   FrameRefused,
   heartbeatAck,
+  heartbeatIn,
   messageOf,
   plainFrame,
   readFrame,
@@ -34,6 +35,29 @@ function closeOf(
     throw error
   }
 }
+
+describe("a heartbeat in JSON is read without being parsed", () => {
+  const read = (text: string) => heartbeatIn(bytes(text))
+  test.each([null, 0, 7, 1_234_567, 7_340_000_000_000_000, Number.MAX_SAFE_INTEGER])("%s", d => {
+    expect(read(JSON.stringify({ op: opcodes.HEARTBEAT.op, d }))).toBe(d)
+  })
+  test("whatever else is left to the parser, which may understand it", () => {
+    const [good] = [`{"op":1,"d":1234}`]
+    const others = ["", "{", `{"op":1}`, `{"d":1,"op":1}`, `{"op":1,"d":}`, `{"op":1,"d":nul}`, `{"op":1,"d":nulll}`]
+    const numbers = ["-1", "1.5", "1e3", "007", "00", "true", `"1"`, "[1]", " 1", "12345678901234567", "1}", "1,2"]
+    for (const text of [...others, ...numbers.map(d => `{"op":1,"d":${d}}`), ` ${good}`, `${good} `, `{"op":2,"d":1}`])
+      expect(read(text), text).toBeUndefined()
+  })
+  test("no byte that is changed is taken for what it was", () => {
+    const good = Buffer.from(`{"op":1,"d":1234}`)
+    for (let at = 0; at < good.length; at++)
+      for (let byte = 0; byte < 128; byte++) {
+        const text = Buffer.from(good.with(at, byte)).toString()
+        const d = read(text)
+        if (d !== undefined) expect(closeOf(text), text).toEqual({ op: "HEARTBEAT", d })
+      }
+  })
+})
 
 describe("a frame that is not understood says why", () => {
   test.each([

@@ -6,7 +6,6 @@ import type { Clock } from "../../std/clock.ts"
 import type { Control } from "../../domain/core/control.ts"
 import type { LogItem } from "../../domain/core/log-entry.ts"
 import type { Log } from "../../observability/log.ts"
-import type { Metrics } from "../../observability/metrics.ts"
 import { controlOf, userOf } from "../fan-out/controls.ts"
 import { Frame } from "../protocol/frames.ts"
 import { OwnLog, type OwnLogOptions } from "./own-log.ts"
@@ -15,6 +14,7 @@ import { Kind } from "../fan-out/member-kinds.ts"
 import type { Holder } from "../../domain/core/permissions.ts"
 import type { ViewChange } from "../fan-out/stream.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
+import type { PeerLogSlice } from "../state/log-spans.ts"
 import { viewChanges, type ViewChanges, type VisibilityRules } from "../state/visibility-rules.ts"
 import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
 import type { Guild } from "../state/server-view.ts"
@@ -41,11 +41,12 @@ export interface CatchUpReaderOptions {
   readonly changed: (session: Session) => void
   readonly clock: Clock
   readonly log: Log
-  readonly metrics: Metrics
 }
 
 /** After so many milliseconds of sending, other work has its turn. */
 const sliceMs = 4
+/** A session that missed so little is sent it together with its first frame. */
+const shortItems = 16
 
 /**
  * Sends the log to sessions that read it from their own cursor: new sessions, resumed ones, and
@@ -80,14 +81,22 @@ export class CatchUpReader {
   }
 
   /**
-   * Begins with a session whose socket has just been opened, in its cork. At the head of the log it
-   * goes live at once, as there is nothing to be sent.
+   * Begins with a session whose socket has just been opened, in its cork. Where there is little or
+   * nothing to be sent, that goes out with what was sent already, and the session is live at once.
    */
   open(session: Session): void {
     session.progressAt = wholeMs(this.#options.clock)
     this.#reading.add(session)
-    if (session.cursor === this.#options.subscriptions.position && !session.peerSlices) this.#reachHead(session)
+    if (session.peerSlices) {
+      if (this.#isShort(session, session.peerSlices)) this.#pump(session)
+    } else if (session.cursor === this.#options.subscriptions.position) this.#reachHead(session)
     if (session.state === "reading") this.#later(session)
+  }
+
+  #isShort({ cursor }: Session, slices: readonly PeerLogSlice[]): boolean {
+    let count = this.#options.streams().recentAfter(cursor)?.length ?? Infinity
+    for (const { homes } of slices) for (const { at, next } of homes) count += at.length - next
+    return count <= shortItems
   }
 
   leave(session: Session): void {
@@ -159,7 +168,13 @@ export class CatchUpReader {
   pump(session: Session): void {
     const { connection } = session
     if (session.state !== "reading" || session.waiting || !connection || connection.closed) return
-    connection.ws.cork(() => this.#pump(session))
+    try {
+      connection.ws.cork(() => this.#pump(session))
+    } catch (error) {
+      // One session must not keep the others from being served, nor end the process.
+      this.#options.log.error({ err: error }, "session not served")
+      this.#options.subscriptions.close(connection, "unknown_error")
+    }
   }
 
   #pump(session: Session): void {
@@ -186,7 +201,7 @@ export class CatchUpReader {
 
   /** All up to the position of the live sessions is sent: this one goes live, if it may. */
   #reachHead(session: Session): void {
-    const { subscriptions, metrics } = this.#options
+    const { subscriptions } = this.#options
     if (subscriptions.position < session.notBefore || subscriptions.isMoving) return // wake goes on
     this.#catchUp(session)
     this.leave(session)
@@ -194,8 +209,6 @@ export class CatchUpReader {
     session.cuts = undefined
     if (session.isElsewhere) subscriptions.sendPosition(session)
     session.isElsewhere = false
-    metrics.gateway.sessions.reading.dec()
-    metrics.gateway.sessions.live.inc()
   }
 
   /**
@@ -218,20 +231,14 @@ export class CatchUpReader {
 
   /** Memory does not reach back to the cursor, so the log is read from Redis. */
   #readBack(session: Session): void {
-    const { subscriptions, clock, log } = this.#options
+    const { clock, log } = this.#options
     const connection = session.connection!
     session.waiting = true
     const goOn = () => {
       // The session was resumed meanwhile, from another position.
       if (session.connection !== connection) return
       session.waiting = false
-      try {
-        this.pump(session)
-      } catch (failure) {
-        // One session must not keep the others from being served.
-        log.error({ err: failure }, "session not served")
-        subscriptions.close(connection, "unknown_error")
-      }
+      this.pump(session)
     }
     this.#ownLog.need(session.cursor, error => {
       if (error === undefined) return goOn()
@@ -242,14 +249,16 @@ export class CatchUpReader {
 
   #sendPeerLog(session: Session, until: number): void {
     const { subscriptions, budget } = this.#options
+    // What is taken may close it, and then it is the session's no more.
+    const connection = session.connection!
     const [slice] = session.peerSlices!
     if (!slice) return this.#endPeerLogs(session)
     for (let at = nextPiece(slice); at !== undefined; at = nextPiece(slice)) {
       const item = slice.items[at]!
       if (belongsTo(slice.segment, item)) this.#take(session, item, slice.base + at)
-      if (session.waiting || session.connection!.closed) return
+      if (session.waiting || connection.closed) return
       passPiece(slice, at)
-      if (subscriptions.sentBytes >= until || session.connection!.ws.getBufferedAmount() > budget) return
+      if (subscriptions.sentBytes >= until || connection.ws.getBufferedAmount() > budget) return
     }
     session.peerSlices!.shift()
   }
@@ -450,11 +459,9 @@ export class CatchUpReader {
 
   /** The session reads, and waits until the server's view is loaded. */
   #await(session: Session, server: Snowflake): void {
-    const { subscriptions, homes, clock, log, metrics } = this.#options
+    const { subscriptions, homes, clock, log } = this.#options
     if (session.state === "live") {
       subscriptions.goReading(session)
-      metrics.gateway.sessions.live.dec()
-      metrics.gateway.sessions.reading.inc()
       this.#reading.add(session)
     }
     session.waiting = true

@@ -49,7 +49,8 @@ export class HeldHomes {
   keep(home: Snowflake): void {
     // Mostly they are kept in the order in which they were held.
     const at = this.#held.indexOf(home)
-    if (at >= 0) this.#held.splice(at, 1)
+    if (at === 0) this.#held.shift()
+    else if (at > 0) this.#held.splice(at, 1)
   }
 
   /** Releases all homes that were not kept. */

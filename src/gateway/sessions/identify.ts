@@ -3,22 +3,20 @@ import { randomUUID } from "node:crypto"
 import type { z } from "zod"
 import type { GatewaySessions } from "../../cluster/gateway-sessions.ts"
 import type { Holder } from "../../cluster/tokens.ts"
-import type { Snowflake } from "../../contract/core/fields.ts"
 import { Identify, ready } from "../../contract/core/gateway.ts"
 import { avatarPath } from "../../contract/accounts/users.ts"
 import { shownBadges } from "../../domain/accounts/badges.ts"
 import type { Clock } from "../../std/clock.ts"
 import type { Metrics } from "../../observability/metrics.ts"
 import type { Arrival } from "../../storage/messages/arrivals.ts"
-import type { ReceivedBefore } from "../../storage/messages/deliveries.ts"
 import { Frame, FrameRefused } from "../protocol/frames.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
-import { setNewest } from "../../std/bounded-map.ts"
 import { ownText } from "../../std/own-text.ts"
+import type { ArrivalOf } from "./arrivals.ts"
 import { retryTransient } from "./retry-transient.ts"
 import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
 import type { Span } from "../state/log-spans.ts"
-import type { ServerView } from "../state/server-view.ts"
+import type { Guild } from "../state/server-view.ts"
 import { newSession, wholeMs, type Connection, type Session } from "../state/session.ts"
 import { HeldHomes } from "./held-homes.ts"
 import { ClientDisconnected, type Sessions } from "./sessions.ts"
@@ -31,8 +29,7 @@ export interface IdentifyOptions {
   readonly sessions: Sessions
   readonly records: GatewaySessions
   readonly tokens: TokenCheck
-  /** What an access session is now, and all that its user's session needs to know; undefined: it has ended. */
-  readonly arrivalOf: (session: Snowflake) => Promise<Arrival | undefined>
+  readonly arrivalOf: ArrivalOf
   /** How many requests are handled at once, and how many may wait. */
   readonly queue: { readonly maxConcurrent: number; readonly maxWaiting: number }
   readonly clock: Clock
@@ -49,8 +46,7 @@ type Ready = z.output<typeof ready.data>
 const identifyTimeoutMs = 5_000
 /** The second part of IDENTIFY has at least so many milliseconds, however long the first took. */
 const minTimeoutMs = 1_000
-/** Servers of which it is remembered what was there last. */
-const maxReceived = 10_000
+const timeoutStepMs = 250
 
 /**
  * How sessions begin: IDENTIFY makes one, which reads the log and goes live at its head. It keeps:
@@ -61,8 +57,6 @@ export class IdentifyHandler {
   #identifying = 0
   #spans: readonly Span[] = []
   readonly #queue: { readonly go: () => void; readonly refuse: (error: unknown) => void; readonly since: number }[] = []
-  /** By server: sessions that begin while nothing is said there share it. */
-  readonly #received = new Map<Snowflake, ReceivedBefore>()
 
   constructor(options: IdentifyOptions) {
     this.#options = options
@@ -81,12 +75,16 @@ export class IdentifyHandler {
       )
 
     const startedAt = clock.monotonic()
-    const access = await retryTransient(clock, identifyTimeoutMs, () => tokens.newcomerOf(connection, asked.data))
+    const access = await retryTransient(clock, identifyTimeoutMs, () => tokens.accessOf(connection, asked.data))
     // An IDENTIFY in the queue waits for others. The rest of its time is for PostgreSQL and Redis.
-    const remainingMs = Math.max(minTimeoutMs, identifyTimeoutMs - (clock.monotonic() - startedAt))
+    // In steps, as Node keeps a list for each length of a timer.
+    const leftMs = identifyTimeoutMs - (clock.monotonic() - startedAt)
+    const remainingMs = Math.max(minTimeoutMs, Math.ceil(leftMs / timeoutStepMs) * timeoutStepMs)
     if (!access) throw new FrameRefused("authentication_failed")
     metrics.gateway.identifies.inc()
-    await this.#turn()
+    const turn = this.#turn()
+    if (turn) await turn
+    this.#identifying++
     try {
       await retryTransient(clock, remainingMs, isLate => this.#begin(connection, access, asked.data, isLate))
     } catch (error) {
@@ -113,7 +111,8 @@ export class IdentifyHandler {
     let counted = ""
     try {
       await held.holdUser(access.user_id)
-      for (;;) {
+      let guilds: Guild[]
+      for (let isFirst = true; ; isFirst = false) {
         position = subscriptions.position
         // After the position the log tells when the access session ends. An end before the position
         // was committed before this query.
@@ -121,21 +120,18 @@ export class IdentifyHandler {
         // A bot's session stays the same when its token does not (STAT2).
         if (known?.token_hash !== access.token_hash) throw new FrameRefused("authentication_failed")
         this.#options.tokens.requireLetIn(known)
+        guilds = []
         const loading: Promise<unknown>[] = []
-        for (const { server_id } of known.memberships) {
-          if (held.has(server_id)) continue
+        for (const { server_id, roles } of known.memberships) {
           const view = homes.view(server_id)
+          if (view) guilds.push(view.seen(roles, view.at(position)))
+          if (!isFirst && held.has(server_id)) continue
           if (!view) loading.push(held.load(ownText(server_id)))
           else if (!held.tryHold(view.id)) held.hold(view.id).catch(() => {})
         }
         if (loading.length === 0) break
         await Promise.all(loading)
         // Events of these servers were not taken yet: membership is read again now that they are.
-      }
-      const guilds: { readonly view: ServerView; readonly roles: readonly Snowflake[] }[] = []
-      for (const { server_id, roles } of known.memberships) {
-        const view = homes.view(server_id)
-        if (view) guilds.push({ view, roles })
       }
       const session = newSession(
         {
@@ -145,7 +141,7 @@ export class IdentifyHandler {
           intents,
           encoding: sessions.encodingFor(connection, compress),
           cursor: position,
-          before: this.#shared(known.received),
+          before: known.received,
           spans: this.#spansFrom(position),
         },
         wholeMs(clock),
@@ -157,10 +153,10 @@ export class IdentifyHandler {
       )
       if (connection.closed || isLate()) throw new ClientDisconnected()
       if (guilds.some(({ view }) => view.isOver)) throw new FrameRefused("try_again_later")
-      for (const { view } of guilds) held.keep(view.id)
       held.keep(access.user_id)
+      for (const { view } of guilds) held.keep(view.id)
       held.release()
-      subscriptions.addGuilds(session, guilds, position)
+      subscriptions.addGuilds(session, guilds)
       sessions.add(session)
       begun = session
     } catch (error) {
@@ -178,17 +174,6 @@ export class IdentifyHandler {
     if (this.#spans[0]?.lo !== position)
       this.#spans = [{ log: this.#options.self, lo: position, hi: null, counted: false, since: position }]
     return this.#spans
-  }
-
-  #shared(received: readonly ReceivedBefore[]): readonly ReceivedBefore[] {
-    return received.map(one => {
-      const { home_id, is_direct, message_id } = one
-      const known = is_direct ? undefined : this.#received.get(home_id)
-      if (known?.message_id === message_id) return known
-      const own = { home_id: ownText(home_id), is_direct, message_id: ownText(message_id) }
-      if (!is_direct) setNewest(this.#received, own.home_id, own, maxReceived)
-      return own
-    })
   }
 
   /** What READY tells a session that begins, as JSON: what it says of a server is the same for all. */
@@ -214,14 +199,13 @@ export class IdentifyHandler {
     return `${JSON.stringify(before).slice(0, -1)},"guilds":[${guilds.join()}],${JSON.stringify(after).slice(1)}`
   }
 
-  async #turn(): Promise<void> {
+  /** Undefined: at once. */
+  #turn(): Promise<void> | undefined {
     const { maxConcurrent, maxWaiting } = this.#options.queue
-    if (this.#identifying >= maxConcurrent) {
-      if (this.#queue.length >= maxWaiting) throw new FrameRefused("try_again_later")
-      const since = this.#options.clock.monotonic()
-      await new Promise<void>((go, refuse) => this.#queue.push({ go, refuse, since }))
-    }
-    this.#identifying++
+    if (this.#identifying < maxConcurrent) return undefined
+    if (this.#queue.length >= maxWaiting) throw new FrameRefused("try_again_later")
+    const since = this.#options.clock.monotonic()
+    return new Promise<void>((go, refuse) => this.#queue.push({ go, refuse, since }))
   }
 
   /**

@@ -1,18 +1,20 @@
 import { placeIn, type LogPlaces } from "../../cluster/delivery-log.ts"
 import type { SessionRecord } from "../../cluster/session-record.ts"
-import type { Holder } from "../../cluster/tokens.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { unavailable } from "../../contract/core/errors.ts"
 import { resumed, type Resume } from "../../contract/core/gateway.ts"
 import { guildCreate, guildDelete } from "../../contract/communities/servers.ts"
 import type { Clock } from "../../std/clock.ts"
+import { ownText } from "../../std/own-text.ts"
+import type { ArrivalOf } from "./arrivals.ts"
 import { guildObject } from "../../domain/communities/servers.ts"
 import type { Storage } from "../../storage/storage.ts"
 import type { Membership } from "../../storage/accounts/users.ts"
 import type { ReceivedBefore } from "../../storage/messages/deliveries.ts"
-import type { HomeSubscriptions, Registered } from "../fan-out/home-subscriptions.ts"
+import type { Guild } from "../state/server-view.ts"
+import type { HomeSubscriptions } from "../fan-out/home-subscriptions.ts"
 import type { Subscriptions } from "../fan-out/subscriptions.ts"
-import { Frame, FrameRefused } from "../protocol/frames.ts"
+import { Frame } from "../protocol/frames.ts"
 import { noteChange } from "../replay/catch-up-reader.ts"
 import { LogTruncated, type PeerLogs } from "../replay/peer-log.ts"
 import { takeBack } from "../replay/rewinding.ts"
@@ -29,18 +31,10 @@ import { knownAt, newSession, wholeMs, type Connection, type Session } from "../
 import { HeldHomes } from "./held-homes.ts"
 import type { SessionClaims } from "./session-claims.ts"
 import { ClientDisconnected, type Sessions } from "./sessions.ts"
-import type { TokenCheck } from "./token-check.ts"
+import type { LetIn, TokenCheck } from "./token-check.ts"
 import type { z } from "zod"
 
 export type ResumeRequest = z.output<typeof Resume>
-
-/** What a session that comes from another worker needs of its user. */
-interface UserLookup {
-  /** The servers where a user is a member. */
-  readonly membershipsOf: (user: Snowflake) => Promise<Membership[]>
-  /** What is there by now in the servers and DMs of a user. */
-  readonly receivedBefore: (user: Snowflake) => Promise<ReceivedBefore[]>
-}
 
 export interface RestoreOptions {
   readonly self: string
@@ -57,7 +51,7 @@ export interface RestoreOptions {
   readonly claims: SessionClaims
   readonly storage: Pick<Storage, "servers">
   readonly tokens: TokenCheck
-  readonly users: UserLookup
+  readonly arrivalOf: ArrivalOf
   readonly isLiving: (worker: string) => boolean
   readonly clock: Clock
 }
@@ -76,6 +70,8 @@ interface JoinedLogs {
 /** The homes' state for the user, as of one position in the logs. */
 interface HeldState {
   readonly memberships: readonly Membership[]
+  /** What is there by now in the user's servers and DMs. */
+  readonly received: readonly ReceivedBefore[]
   /** Per home, the last row that is read from other logs. */
   readonly cuts: ReadonlyMap<Snowflake, number>
   /** Per home, where the logs are that hold it up to there. */
@@ -86,7 +82,7 @@ interface HeldState {
 interface Plan {
   readonly record: SessionRecord
   readonly request: ResumeRequest
-  readonly access: Holder
+  readonly letIn: LetIn
 }
 
 /**
@@ -103,18 +99,19 @@ export class Restore {
   /** @param plan the session whose record is claimed */
   async restore(connection: Connection, plan: Plan): Promise<Session> {
     const { homes, sessions, claims } = this.#options
-    const { record, request, access } = plan
+    const { record, request } = plan
+    const user = plan.letIn.access.user_id
     const held = new HeldHomes(homes)
     let session: Session | undefined
     const [at] = this.#options.ownLog.places()
     try {
       const logs = await this.#joinLogs(record.spans, request.seq)
-      const state = await this.#holdHomes(held, access.user_id)
+      const state = await this.#holdHomes(held, plan)
       const built = await this.#build(connection, plan, logs, state)
       if (connection.closed) throw new ClientDisconnected()
       this.#addServers(built, state, held)
       takeBack(built)
-      held.keep(access.user_id)
+      held.keep(user)
       held.release()
       if (this.#options.ownLog.places()[0] !== at) throw unavailable("own log is not known to be whole")
       sessions.add(built)
@@ -153,26 +150,40 @@ export class Restore {
 
   /**
    * From here on this worker's log takes the events of the user's home and of the servers where
-   * they are a member.
+   * they are a member, which are mostly those that the client knows.
    */
-  async #holdHomes(held: HeldHomes, user: Snowflake): Promise<HeldState> {
-    const { homes, users } = this.#options
-    await held.holdUser(user)
-    let known: readonly (readonly [home: Snowflake, Registered])[] | undefined
-    for (;;) {
-      const memberships = await users.membershipsOf(user)
-      const missing = memberships.flatMap(({ server_id }) => (held.has(server_id) ? [] : [server_id]))
+  async #holdHomes(held: HeldHomes, { record, letIn: { access } }: Plan): Promise<HeldState> {
+    const { homes, arrivalOf } = this.#options
+    const user = access.user_id
+    const waits: Promise<unknown>[] = [held.holdUser(user)]
+    for (let missing: readonly Snowflake[] = record.guilds; ; waits.length = 0) {
+      for (const server of missing) {
+        const view = homes.view(server)
+        if (!view) waits.push(held.load(ownText(server)))
+        else if (!held.tryHold(view.id)) waits.push(held.hold(view.id))
+      }
+      await Promise.all(waits)
+      const all = held.all()
+      const registered = await homes.cuts(all)
       // Read after the cuts: earlier changes are read from the other logs, later ones from this
       // one.
-      if (known && missing.length === 0)
-        return {
-          memberships,
-          cuts: new Map(known.map(([home, { row }]) => [home, row])),
-          places: new Map(known.map(([home, { places }]) => [home, places])),
-        }
-      await Promise.all(missing.map(server => held.hold(server)))
-      await Promise.all(missing.map(server => homes.need(server)))
-      known = await Promise.all(held.all().map(async home => [home, await homes.cut(home)] as const))
+      const arrival = await arrivalOf(access.session_id)
+      if (arrival?.token_hash !== access.token_hash) throw new ClientDisconnected()
+      const memberships = arrival.memberships.map(({ server_id, roles }) => {
+        const at = all.indexOf(server_id)
+        return { server_id: at < 0 ? server_id : all[at]!, roles }
+      })
+      missing = memberships.flatMap(({ server_id }) => (held.has(server_id) ? [] : [server_id]))
+      if (missing.length > 0) continue
+      const cuts = new Map<Snowflake, number>()
+      const places = new Map<Snowflake, LogPlaces | undefined>()
+      // The client may know servers that the user has left.
+      for (const home of [user, ...memberships.map(({ server_id }) => server_id)]) {
+        const found = registered[all.indexOf(home)]!
+        cuts.set(home, found.row)
+        places.set(home, found.places)
+      }
+      return { memberships, received: arrival.received, cuts, places }
     }
   }
 
@@ -193,11 +204,11 @@ export class Restore {
   /** Makes the session, with all that it is to be sent from other logs. It sees no server yet. */
   async #build(
     connection: Connection,
-    { record, request, access }: Plan,
+    { record, request, letIn: { access } }: Plan,
     { from, position, joined, floor }: JoinedLogs,
-    { cuts, places }: HeldState,
+    { received, cuts, places }: HeldState,
   ): Promise<Session> {
-    const { self, peerLogs, sessions, users, clock } = this.#options
+    const { self, peerLogs, sessions, clock } = this.#options
     const spans = record.spans
     const notBefore = await this.#endOfOwnLog(places)
     // A session that goes live stands at the last reserved position.
@@ -212,10 +223,9 @@ export class Restore {
     const segments = segmentsFrom(spans, from, position, cuts)
     const placesOf = ({ log, until }: ReplaySegment) =>
       [...until.keys()].flatMap(home => placeIn(places.get(home), log) ?? [])
-    const [before, ...peerSlices] = await Promise.all([
-      users.receivedBefore(access.user_id),
-      ...segments.map((segment, i) => peerLogs.read(segment, joined[i]!, access.user_id, placesOf(segment))),
-    ])
+    const peerSlices = await Promise.all(
+      segments.map((segment, i) => peerLogs.read(segment, joined[i]!, access.user_id, placesOf(segment))),
+    )
     return newSession(
       {
         id: record.id,
@@ -226,7 +236,7 @@ export class Restore {
         cursor: floor,
         spans: [...keptSpans(spans, request.seq), ...joined, own],
         notBefore,
-        before,
+        before: received,
         isElsewhere: true,
         peerSlices,
         cuts,
@@ -243,29 +253,29 @@ export class Restore {
     const { homes, subscriptions } = this.#options
     if (memberships.some(({ server_id }) => !homes.view(server_id) && !homes.isGone(server_id)))
       throw new LogTruncated("a gap lies between")
+    const guilds: Guild[] = []
     for (const { server_id, roles } of memberships) {
       const view = homes.view(server_id)
       if (!view) continue
       held.keep(server_id)
-      subscriptions.addGuild(session, view, roles, view.at(0, cuts.get(server_id)))
+      guilds.push(view.seen(roles, view.at(0, cuts.get(server_id))))
     }
+    subscriptions.addGuilds(session, guilds)
   }
 
   /**
    * Just before the client is told, checks again that the session is still this worker's and that
    * the token is still valid.
    */
-  async #confirm(connection: Connection, { record, request }: Plan, session: Session): Promise<Frame[]> {
-    const { subscriptions, sessions, claims, tokens } = this.#options
+  async #confirm(connection: Connection, { record, request, letIn }: Plan, session: Session): Promise<Frame[]> {
+    const { subscriptions, sessions, tokens } = this.#options
     const known = knownAt(request.seq, record.guilds, record.changes)
     const [differences, still] = await Promise.all([
       this.#differences(session, record, known, request.seq),
-      tokens.accessOf(connection, request),
+      tokens.isStillLetIn(letIn, connection, request),
     ])
-    // If another worker has claimed the session since, the session is there. From here on other
-    // workers ask this one for it.
-    if (!(await claims.confirm(session))) throw new FrameRefused("try_again_later")
-    await sessions.count(session)
+    // From here on other workers ask this one for it.
+    await sessions.begin(session)
     if (connection.closed || !still || subscriptions.byId.get(session.id) !== session) throw new ClientDisconnected()
     return differences
   }

@@ -14,7 +14,7 @@ import { knownAt, type Connection, type Session } from "../state/session.ts"
 import type { Restore, ResumeRequest } from "./restore.ts"
 import { NotResumable, type SessionClaims } from "./session-claims.ts"
 import { ClientDisconnected, type SessionEvents, type Sessions } from "./sessions.ts"
-import type { TokenCheck } from "./token-check.ts"
+import type { LetIn, TokenCheck } from "./token-check.ts"
 
 export interface ResumeOptions {
   readonly subscriptions: Subscriptions
@@ -63,9 +63,9 @@ export class ResumeHandler {
     try {
       const asked = Resume.safeParse(d)
       if (!asked.success) throw new NotResumable("malformed")
-      const access = await tokens.accessOf(connection, asked.data)
-      if (!access) throw new NotResumable("token")
-      await this.#inTurn(asked.data.session_id, () => this.#resume(connection, asked.data, access))
+      const letIn = await tokens.letIn(connection, asked.data)
+      if (!letIn) throw new NotResumable("token")
+      await this.#inTurn(asked.data.session_id, () => this.#resume(connection, asked.data, letIn))
     } catch (error) {
       const isRefused =
         error instanceof NotResumable || error instanceof ClientDisconnected || error instanceof LogTruncated
@@ -89,14 +89,15 @@ export class ResumeHandler {
     }
   }
 
-  async #resume(connection: Connection, request: ResumeRequest, access: Holder): Promise<void> {
+  async #resume(connection: Connection, request: ResumeRequest, letIn: LetIn): Promise<void> {
     const { subscriptions, claims, metrics } = this.#options
+    const { access } = letIn
     const { session_id: id, seq } = request
     const local = subscriptions.byId.get(id)
     if (local && local.user !== access.user_id) throw new NotResumable("another user's")
     // Positions of a worker that has claimed the session meanwhile look like this one's.
     if (!local || locate(local.spans, seq) !== local.spans.at(-1) || !(await claims.isOwn(id)))
-      return this.#whenFree(() => this.#restoreClaimed(connection, request, access))
+      return this.#whenFree(() => this.#restoreClaimed(connection, request, letIn))
     await this.#resumeHere(connection, local, request, access)
     metrics.gateway.resumes.same_worker.inc()
   }
@@ -118,11 +119,11 @@ export class ResumeHandler {
     }
   }
 
-  async #restoreClaimed(connection: Connection, request: ResumeRequest, access: Holder): Promise<void> {
+  async #restoreClaimed(connection: Connection, request: ResumeRequest, letIn: LetIn): Promise<void> {
     const { claims, restore, events, metrics } = this.#options
     if (connection.closed) throw new ClientDisconnected()
-    const { record, origin } = await claims.claim(request.session_id, access, request.seq)
-    events.moved(await restore.restore(connection, { record, request, access }))
+    const { record, origin } = await claims.claim(request.session_id, letIn.access, request.seq)
+    events.moved(await restore.restore(connection, { record, request, letIn }))
     metrics.gateway.resumes[origin].inc()
   }
 

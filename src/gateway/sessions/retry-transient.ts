@@ -15,23 +15,22 @@ export function retryTransient<T>(
 ): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     let late = false
+    const isLate = () => late
     const timer = clock.after(milliseconds, () => {
       late = true
       reject(unavailable("no answer in time"))
     })
-    const tryOn = async (): Promise<T> => {
-      for (;;) {
-        try {
-          return await attempt(() => late)
-        } catch (error) {
-          if (late || !isTransient(error)) throw error
-          await clock.sleep(pauseMs)
-          if (late) throw error
-        }
-      }
+    const succeed = (value: T) => {
+      timer.stop()
+      resolve(value)
     }
+    const fail = (error: Error) => {
+      if (late || !isTransient(error)) {
+        timer.stop()
+        reject(error)
+      } else clock.sleep(pauseMs).then(() => late || tryOn(), reject)
+    }
+    const tryOn = () => void attempt(isLate).then(succeed, fail)
     tryOn()
-      .finally(() => timer.stop())
-      .then(resolve, reject)
   })
 }

@@ -9,7 +9,6 @@ import type { Subscriptions } from "../fan-out/subscriptions.ts"
 import { FrameRefused } from "../protocol/frames.ts"
 import { LogTruncated, type PeerLogs } from "../replay/peer-log.ts"
 import { locate, type Span } from "../state/log-spans.ts"
-import type { Session } from "../state/session.ts"
 import type { Sessions } from "./sessions.ts"
 
 export interface SessionClaimsOptions {
@@ -89,14 +88,6 @@ export class SessionClaims {
     if (record.worker === self) return { record: { ...record, ...here }, origin: "same_worker" }
     if (!isLiving(record.worker)) return { record, origin: "dead_worker" }
     return { record: { ...record, ...(await this.#askHolder(record)) }, origin: "other_worker_alive" }
-  }
-
-  /**
-   * Writes that the session lives here.
-   * @returns false when another worker has claimed it since
-   */
-  confirm(session: Session): Promise<boolean> {
-    return this.#options.records.save(this.#options.sessions.recordOf(session))
   }
 
   /**

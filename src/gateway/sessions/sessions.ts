@@ -53,6 +53,8 @@ export class ClientDisconnected extends Error {}
  */
 export class Sessions {
   readonly #options: SessionsOptions
+  /** Those without a socket. */
+  readonly #detached = new Set<Session>()
 
   constructor(options: SessionsOptions) {
     this.#options = options
@@ -62,6 +64,7 @@ export class Sessions {
   add(session: Session): void {
     const { subscriptions, metrics } = this.#options
     subscriptions.add(session)
+    this.#detached.add(session)
     metrics.gateway.sessions.detached.inc()
   }
 
@@ -75,6 +78,7 @@ export class Sessions {
     session.state = "reading"
     session.waiting = false
     connection.session = session
+    this.#detached.delete(session)
     metrics.gateway.sessions.detached.dec()
     metrics.gateway.sessions.reading.inc()
     connection.ws.cork(() => {
@@ -98,10 +102,11 @@ export class Sessions {
   detach(session: Session): void {
     const { subscriptions, reader, metrics, clock } = this.#options
     if (session.state === "detached") return
-    metrics.gateway.sessions[session.state].dec()
+    if (session.state === "live") subscriptions.goReading(session)
+    metrics.gateway.sessions.reading.dec()
+    this.#detached.add(session)
     metrics.gateway.sessions.detached.inc()
     reader.leave(session)
-    if (session.state === "live") subscriptions.goReading(session)
     session.state = "detached"
     session.waiting = false
     session.connection = undefined
@@ -113,6 +118,7 @@ export class Sessions {
     const { subscriptions, homes, metrics } = this.#options
     if (subscriptions.byId.get(session.id) !== session) return
     this.detach(session)
+    this.#detached.delete(session)
     metrics.gateway.sessions.detached.dec()
     for (const server of session.guilds.keys()) {
       subscriptions.removeGuild(session, server)
@@ -120,6 +126,11 @@ export class Sessions {
     }
     homes.release(session.user, isMoved ? session.accessSession : undefined)
     subscriptions.remove(session)
+  }
+
+  /** Ends those that have been without a socket since before a monotonic time. */
+  endDetached(since: number): void {
+    for (const session of this.#detached) if (session.progressAt < since) this.end(session)
   }
 
   /** The session has ended for good. */
@@ -201,9 +212,14 @@ export class Sessions {
     this.#requireFew(await records.connect(session.user, session.id, self))
   }
 
-  /** Counts a new session's connection and writes its record. */
-  async begin(session: Session, guilds: readonly Snowflake[]): Promise<void> {
-    this.#requireFew(await this.#options.records.begin(this.recordOf(session, guilds)))
+  /**
+   * Counts the connection of a session that is new here and writes its record. If another worker has claimed the session
+   * since, it is there, and the frame is refused.
+   */
+  async begin(session: Session, guilds?: readonly Snowflake[]): Promise<void> {
+    const connections = await this.#options.records.begin(this.recordOf(session, guilds))
+    if (connections === undefined) throw new FrameRefused("try_again_later")
+    this.#requireFew(connections)
   }
 
   #requireFew(connections: readonly string[]): void {

@@ -1,3 +1,4 @@
+import type { Look } from "../../cluster/kept-sessions.ts"
 import { clientFingerprint, isSameClient, type Holder } from "../../cluster/tokens.ts"
 import { barTo, type AccountBars } from "../../domain/accounts/accounts.ts"
 import { limitedAddress, parseAddress } from "../../domain/core/client-address.ts"
@@ -7,9 +8,12 @@ import { FrameRefused } from "../protocol/frames.ts"
 import type { Connection } from "../state/session.ts"
 
 export interface TokenCheckOptions {
-  readonly verify: (token: string) => Promise<Holder | string>
-  /** The same where the token is shown once and not soon again. */
+  /** Judges a token that is shown once and not soon again. */
   readonly admit: (token: string) => Promise<Holder | string>
+  /** From before a token is judged; see `isStill`. */
+  readonly look: () => Look | undefined
+  /** Whether the judgement holds now, too, as nothing has changed since. */
+  readonly isStill: (access: Holder, look: Look | undefined) => boolean
   /** Whether a token is valid only where it signed in. */
   readonly binding: boolean
   /**
@@ -24,6 +28,12 @@ export interface TokenCheckOptions {
 interface Shown {
   readonly token: string
   readonly properties?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** Who was let in, and since when nothing may have changed of that. */
+export interface LetIn {
+  readonly access: Holder
+  readonly look: Look | undefined
 }
 
 /** The token without the scheme that clients may write in front of it. */
@@ -41,22 +51,20 @@ export class TokenCheck {
    * @returns undefined for an invalid token. With too many of those from one address the frame is
    * refused, as for an account that may not connect
    */
-  accessOf(connection: Connection, shown: Shown): Promise<Holder | undefined> {
-    return this.#judged(connection, shown, this.#options.verify)
+  async letIn(connection: Connection, shown: Shown): Promise<LetIn | undefined> {
+    const look = this.#options.look()
+    const access = await this.accessOf(connection, shown)
+    return access && { access, look }
   }
 
-  /** The same for a session that begins. */
-  newcomerOf(connection: Connection, shown: Shown): Promise<Holder | undefined> {
-    return this.#judged(connection, shown, this.#options.admit)
+  /** Whether who was let in would be now. */
+  async isStillLetIn({ access, look }: LetIn, connection: Connection, shown: Shown): Promise<boolean> {
+    return this.#options.isStill(access, look) || (await this.accessOf(connection, shown)) !== undefined
   }
 
-  async #judged(
-    { address, userAgent }: Connection,
-    { token, properties }: Shown,
-    judge: TokenCheckOptions["verify"],
-  ): Promise<Holder | undefined> {
-    const { binding, isFailedTooOften } = this.#options
-    const access = await judge(bareToken(token))
+  async accessOf({ address, userAgent }: Connection, { token, properties }: Shown): Promise<Holder | undefined> {
+    const { admit, binding, isFailedTooOften } = this.#options
+    const access = await admit(bareToken(token))
     const said = properties?.["browser"] ?? properties?.["$browser"]
     if (
       typeof access !== "string" &&

@@ -1,15 +1,6 @@
-import { setFlagsFromString, getHeapStatistics } from "node:v8"
-import { runInNewContext } from "node:vm"
 import { expect, test } from "vitest"
+import { usedBytes } from "../../../tests/kit/heap.ts"
 import { newSession, wholeMs, type Session } from "./session.ts"
-
-setFlagsFromString("--expose-gc")
-const collect = runInNewContext("gc") as () => void
-const usedBytes = (): number => {
-  collect()
-  collect()
-  return getHeapStatistics().used_heap_size
-}
 
 test("a session in ten servers takes at most 700 bytes of the heap beside the texts of its ids", () => {
   const guilds = Array.from({ length: 10 }, (_, n) => ({ view: { id: `${n}` }, roles: [], rules: {} }) as never)

@@ -9,7 +9,7 @@ import type { Handlers } from "../server/handlers.ts"
 import { createMailRequests } from "./email-links.ts"
 import { newcomer } from "./newcomers.ts"
 import { requireStrong } from "./password-rules.ts"
-import { createSignIn, own, sessionEnd, signedIn } from "./sign-in.ts"
+import { createSignIn, own, sessionEnd, sessionsOf, signedIn } from "./sign-in.ts"
 import type { Creates, Policy } from "../shared/http.ts"
 import type { Tokens } from "../../cluster/tokens.ts"
 import type { AgeGate } from "../../domain/accounts/birth-dates.ts"
@@ -105,7 +105,7 @@ export function auth(http: AuthNeeds): Handlers<typeof routes> {
     },
 
     listSessions: async ({ caller }) =>
-      (await storage.sessions.ofUser(caller.user_id, seconds())).map(session => ({
+      (await sessionsOf(http, caller.user_id)).map(session => ({
         ...session,
         current: session.id === caller.session_id,
       })),

@@ -79,7 +79,7 @@ export function passkeys(http: PasskeyNeeds): Handlers<typeof routes> {
       const [known, use] = await signed(call.body, signingIn, true)
       const user = await storage.users.find(known.user_id)
       if (!user) throw fail("passkey_refused")
-      const { secret, session } = signIn.newSession(call)
+      const { secret, session } = await signIn.oneMoreSession(call, user.id)
       const verdict = await ask(userActor, user.id, { type: "signInWithPasskey", use, session })
       const session_id = sessionOf(verdict, known, use)
       // As after a sign-in through a provider: nothing was guessed.
@@ -99,7 +99,7 @@ export function passkeys(http: PasskeyNeeds): Handlers<typeof routes> {
       const { token, user, groups } = await waiting(call.body.challenge_token)
       const [known, use] = await signed(call.body.passkey, `answer ${token.id}`, false)
       if (known.user_id !== user.id) throw fail("passkey_refused")
-      const { secret, session } = signIn.newSession(call)
+      const { secret, session } = await signIn.oneMoreSession(call, user.id)
       // Counted like a code while it is tried: a lock holds here, too.
       const verdict = await signIn.tryCode(
         user,

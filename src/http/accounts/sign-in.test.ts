@@ -26,8 +26,10 @@ async function steps(name: string, password: string, isLockedFrom = Infinity) {
         isLocked: noted("look", () => ++looks >= isLockedFrom),
         countFailure: noted("count", () => looks + 1 < isLockedFrom),
         clearFailures: noted("clear", () => {}),
+        ofUser: async () => [],
       },
     },
+    tokens: { lastUses: async () => new Map() },
     integrations: {
       hashing: {
         requireCapacity() {},

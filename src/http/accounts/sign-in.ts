@@ -1,13 +1,15 @@
 import { userActor } from "../../actors/user.ts"
 import { newTokenSecret, tokenText } from "../../cluster/one-time-tokens.ts"
-import { hashSecret, keptUserAgent, newSecret } from "../../cluster/tokens.ts"
+import { hashSecret, keptUserAgent, newSecret, type Tokens } from "../../cluster/tokens.ts"
 import type { LoginReply } from "../../contract/accounts/auth.ts"
 import { fail, Failure, type ErrorCode } from "../../contract/core/errors.ts"
 import type { Snowflake } from "../../contract/core/fields.ts"
 import { secondsAt } from "../../std/clock.ts"
+import { compareIds } from "../../domain/core/snowflake.ts"
 import { loginKeyOf, loginKeyOfName } from "../../domain/accounts/failed-logins.ts"
 import type { SaidGroups } from "../../domain/accounts/one-time-tokens.ts"
 import type { SecondFactor } from "../../domain/accounts/second-factors.ts"
+import type { ListedSession } from "../../storage/accounts/sessions.ts"
 import { privateUser, type UserRow } from "../../storage/accounts/users.ts"
 import type { PublicCall } from "../server/handlers.ts"
 import { readBackupCode, stepOf } from "../../integrations/one-time-codes.ts"
@@ -15,6 +17,21 @@ import type { Http, Policy, Uses } from "../shared/http.ts"
 import type { Hashing } from "../../integrations/password-hashing.ts"
 import type { Passkeys } from "../../integrations/passkeys.ts"
 import type { Secrets } from "../../integrations/secrets.ts"
+
+/**
+ * The sessions of a user, the latest use first: also that of the last seconds, which PostgreSQL may not have yet. While Redis
+ * is away it is what PostgreSQL has.
+ */
+export async function sessionsOf(
+  { storage, tokens, clock }: Pick<Http<"sessions">, "storage" | "clock"> & LastUses,
+  user: Snowflake,
+): Promise<ListedSession[]> {
+  const stored = await storage.sessions.ofUser(user, secondsAt(clock()))
+  const lastUses = await tokens.lastUses(stored.map(({ id }) => id))
+  return stored
+    .map(session => ({ ...session, last_activity: Math.max(session.last_activity, lastUses.get(session.id) ?? 0) }))
+    .toSorted((a, b) => b.last_activity - a.last_activity || compareIds(b.id, a.id))
+}
 
 /** Where a request came from, as a session remembers it. */
 type Whence = Pick<PublicCall, "address" | "userAgent">
@@ -29,7 +46,13 @@ export interface SignInPolicy {
   readonly sessions_per_user: number
 }
 
+/** When sessions were last used, as far as Redis knows. */
+interface LastUses {
+  readonly tokens: Pick<Tokens, "lastUses">
+}
+
 export type SignInNeeds = Http<"users" | "sessions"> &
+  LastUses &
   Policy<SignInPolicy> &
   Uses<{ readonly hashing: Hashing; readonly secrets: Secrets; readonly passkeys: Passkeys | undefined }>
 
@@ -159,6 +182,16 @@ function createSessionStart(
     return { secret, session }
   }
 
+  /** The same for somebody who may have sessions: one of them may have to make space (SESS1). */
+  async function oneMoreSession(call: Whence, user: Snowflake) {
+    const { secret, session } = newSession(call)
+    const others = await sessionsOf(http, user)
+    return {
+      secret,
+      session: { ...session, lastUses: Object.fromEntries(others.map(({ id, last_activity }) => [id, last_activity])) },
+    }
+  }
+
   /**
    * Completes the sign-in of a user who has proved their identity: bars, second factor, session.
    * @param proof the hash that the password matched; null: through a provider
@@ -172,7 +205,7 @@ function createSessionStart(
   ): Promise<LoginReply> {
     if (proof.password_hash !== null && policy.email_verification_required && !user.email_verified)
       throw fail("email_not_verified")
-    const { secret, session } = newSession(call)
+    const { secret, session } = await oneMoreSession(call, user.id)
     const challenge = newTokenSecret()
     const lasts = policy.two_factor_challenge_seconds
     const started = await ask(userActor, user.id, {
@@ -190,7 +223,7 @@ function createSessionStart(
     return signedIn(user, `${started.session_id}.${secret}`)
   }
 
-  return { newSession, complete }
+  return { newSession, oneMoreSession, complete }
 }
 
 /**
@@ -212,7 +245,7 @@ export function createSignIn(http: SignInNeeds) {
     integrations: { hashing, secrets },
   } = http
   const { judge, opened, tryCode, clearFailures } = createJudging(http)
-  const { newSession, complete } = createSessionStart(http, { clearFailures })
+  const { newSession, oneMoreSession, complete } = createSessionStart(http, { clearFailures })
 
   /** The same password, hashed with the parameters of today. */
   async function renewHash({ id, password_hash }: UserRow, password: string): Promise<void> {
@@ -223,6 +256,7 @@ export function createSignIn(http: SignInNeeds) {
 
   return {
     newSession,
+    oneMoreSession,
     complete,
     clearFailures,
     tryCode,

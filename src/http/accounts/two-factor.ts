@@ -39,7 +39,7 @@ export function twoFactor(http: TwoFactorNeeds): Handlers<typeof routes> {
   return {
     async completeTwoFactor(call) {
       const { token, user, groups } = await waiting(call.body.challenge_token)
-      const { secret, session } = signIn.newSession(call)
+      const { secret, session } = await signIn.oneMoreSession(call, user.id)
       const factor = signIn.factorOf(user, call.body.code)
       const verdict = await signIn.tryCode(
         user,

@@ -7,7 +7,7 @@ import { success, type Snowflake } from "../../contract/core/fields.ts"
 import { limits } from "../../contract/core/limits.ts"
 import type { Message, routes } from "../../contract/messages/messages.ts"
 import { ownUploads } from "./attachments.ts"
-import { actorOf, Encoded, type Handlers } from "../server/handlers.ts"
+import { actorOf, Encoded, type Call, type Handlers } from "../server/handlers.ts"
 import { messageObject, newMessage } from "../../domain/messages/messages.ts"
 import { History } from "../../views/history.ts"
 import { seenBy } from "../../views/message-views.ts"
@@ -47,34 +47,50 @@ export const messages = (http: MessagesNeeds): Handlers<typeof routes> => {
     return messageObject(message, { linkTo: views.linkTo, now, reader: author.id })
   }
 
-  return {
-    async createMessage({ params, body, caller, idempotencyKey }) {
-      const attachments = body.attachments && (await ownUploads(http, caller.user_id, body.attachments))
-      const sent = await judged<CreatedMessage | SentText | SentBefore>(moderation(), ({ classifiers, moderation }) =>
-        ask(channelActor, params.channel_id, {
-          type: "createMessage",
-          author: actorOf(caller),
-          content: body.content,
-          reply_to_id: body.reply_to_id,
-          attachments,
-          embeds: body.embeds,
-          poll: body.poll,
-          nonce: body.nonce ?? idempotencyKey,
-          takesText: true,
-          takesName: true,
-          classifiers,
-          moderation,
-        }),
+  /** Most are answered with the text that their turn made: with one promise beside that of the turn. */
+  function send(
+    call: Call<typeof routes.createMessage>,
+    attachments?: Awaited<ReturnType<typeof ownUploads>>,
+  ): Promise<Message | Encoded<Message>> {
+    const { params, body, caller, idempotencyKey } = call
+    const { classifiers, moderation: set } = moderatedBy(moderation())
+    return ask(channelActor, params.channel_id, {
+      type: "createMessage",
+      author: actorOf(caller),
+      content: body.content,
+      reply_to_id: body.reply_to_id,
+      attachments,
+      embeds: body.embeds,
+      poll: body.poll,
+      nonce: body.nonce ?? idempotencyKey,
+      takesText: true,
+      takesName: true,
+      classifiers,
+      moderation: set,
+    }).then<Message | Encoded<Message>>(answer => {
+      const sent = unlessRefused<CreatedMessage | SentText | SentBefore>(answer)
+      return "text" in sent ? new Encoded<Message>(sent.text) : shown(call, sent)
+    })
+  }
+
+  /** What was there before may have been read, reacted to or deleted since. */
+  async function shown(
+    { params: { channel_id }, body, caller, idempotencyKey }: Call<typeof routes.createMessage>,
+    sent: CreatedMessage | SentBefore,
+  ): Promise<Message> {
+    if ("sentBefore" in sent)
+      return (
+        (await looked(channel_id, sent.sentBefore, caller.user_id)) ??
+        emptied(channel_id, sent, actorOf(caller), body.nonce ?? idempotencyKey)
       )
-      if ("text" in sent) return new Encoded<Message>(sent.text)
-      if ("sentBefore" in sent) {
-        const id = sent.sentBefore
-        const found = await looked(params.channel_id, id, caller.user_id)
-        return found ?? emptied(params.channel_id, sent, actorOf(caller), body.nonce ?? idempotencyKey)
-      }
-      const { repeats, ...message } = sent
-      // A repeated one may have been read, reacted to or deleted since.
-      return repeats ? ((await looked(params.channel_id, message.id, caller.user_id)) ?? message) : message
+    const { repeats, ...message } = sent
+    return repeats ? ((await looked(channel_id, message.id, caller.user_id)) ?? message) : message
+  }
+
+  return {
+    createMessage(call) {
+      const { attachments } = call.body
+      return attachments ? ownUploads(http, call.caller.user_id, attachments).then(own => send(call, own)) : send(call)
     },
 
     async listMessages({ params, query, caller }) {
@@ -133,13 +149,18 @@ export async function judged<T extends object>(
   moderation: Moderation,
   send: (moderated: Moderated) => Promise<T | Held>,
 ): Promise<T> {
+  return unlessRefused<T>(await send(moderatedBy(moderation)))
+}
+
+function moderatedBy(moderation: Moderation): Moderated {
   const isUsual = !moderation.isOff && moderation.backends.length === 0
-  const answer = await send(isUsual ? usual : { ...usual, moderation })
-  if (isRefused(answer)) throw blocked(answer.refused)
+  return isUsual ? usual : { ...usual, moderation }
+}
+
+function unlessRefused<T extends object>(answer: T | Held): T {
+  if ("refused" in answer) throw blocked(answer.refused)
   return answer
 }
 
 /** An owner of the version before is told that it can ask no classifier: it would have its asker do so. */
 const usual: Moderated = { classifiers: [] }
-
-const isRefused = (answer: object): answer is Held => "refused" in answer

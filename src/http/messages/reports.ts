@@ -74,8 +74,8 @@ function requireFewer(pending: number, most: number): void {
 
 const saidIn = (body: {
   reason: string
-  category: ReportCategory | undefined
-  details: string | undefined
+  category?: ReportCategory | undefined
+  details?: string | undefined
 }): SaidInReport => ({ reason: body.reason, category: body.category ?? "other", details: body.details ?? null })
 
 /** No id: the account that it is about has been erased since. */

@@ -22,7 +22,7 @@ export const reviews = ({ storage, clock }: ReviewNeeds): Handlers<typeof routes
   /** A decision, as it is kept. */
   const decided = <Action extends string>(
     id: Snowflake,
-    { action, notes }: { action: Action; notes: string | undefined },
+    { action, notes }: { action: Action; notes?: string | undefined },
     operator: Operator,
   ) => ({ id, action, notes: notes ?? null, by: operator.id, at: secondsAt(clock()) })
 

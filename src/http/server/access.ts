@@ -198,9 +198,11 @@ export function createAccess(options: AccessOptions, { log, metrics, clock }: Su
       const token = tokenIn(exchange, route)
       if (typeof token !== "string") return undefined
       const presented = tokens.present(token)
-      const session = typeof presented === "string" ? undefined : await tokens.find(presented)
-      if (typeof session !== "object" || barTo(session, secondsAt(clock()))) return undefined
+      if (typeof presented === "string") return undefined
+      // Before the wait, in which the client may go away.
       const fingerprint = fingerprintOf(exchange)
+      const session = await tokens.find(presented)
+      if (typeof session !== "object" || barTo(session, secondsAt(clock()))) return undefined
       return fingerprint === undefined || isSameClient(session, fingerprint) ? token : undefined
     },
   }

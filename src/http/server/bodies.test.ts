@@ -18,7 +18,7 @@ async function turnsOf(text: string): Promise<number[]> {
     immediate = setImmediate(next)
   }
   let immediate = setImmediate(next)
-  const body = { settled: true, settledText: () => text } as unknown as RequestBody
+  const body = { settled: true, text: () => text } as unknown as RequestBody
   const turns = await Promise.all(
     Array.from({ length: 10 }, async () => {
       await bodies.contentOf(prepared, exchange, body)

@@ -97,23 +97,11 @@ export function createBodies(limits: BodyLimits) {
     }
   }
 
-  function textOf(exchange: Exchange, body: RequestBody): string | undefined | Promise<string | undefined> {
-    return body.settled ? body.settledText() : awaited(exchange, body, body.text())
-  }
-
   /** The time that a body takes to arrive has a limit of its own. */
-  async function awaited<Content>(
-    exchange: Exchange,
-    body: RequestBody,
-    content: Promise<Content>,
-    timeoutMs = answerTimeoutMs,
-  ): Promise<Content> {
+  async function arrived(exchange: Exchange, body: RequestBody, timeoutMs: number): Promise<void> {
     if (!body.settled || timeoutMs > answerTimeoutMs) exchange.dueAt = Infinity
-    try {
-      return await content
-    } finally {
-      if (exchange.dueAt === Infinity) exchange.dueAt = performance.now() + timeoutMs
-    }
+    await body.whenSettled()
+    if (exchange.dueAt === Infinity) exchange.dueAt = performance.now() + timeoutMs
   }
 
   /**
@@ -128,14 +116,21 @@ export function createBodies(limits: BodyLimits) {
     return new FormStream(body, route.form!.file!.name, exchange.contentType)
   }
 
-  /** To look at it takes its time: not in this turn, if another one was looked at in it. */
-  async function inItsTurn(text: string): Promise<string> {
-    await largeBodies.wait()
-    return text
+  /** To look at a large one takes its time: not in this turn, if another one was looked at in it. */
+  function textIn(body: RequestBody): string | undefined | Promise<string> {
+    const text = body.text()
+    return text === undefined || text.length <= largeBodyCharacters ? text : largeBodies.wait().then(() => text)
   }
 
-  const ofAnySize = (text: string | undefined): string | undefined | Promise<string> =>
-    text !== undefined && text.length > largeBodyCharacters ? inItsTurn(text) : text
+  async function bytesOf(exchange: Exchange, body: RequestBody, timeoutMs: number): Promise<Buffer | undefined> {
+    await arrived(exchange, body, timeoutMs)
+    return body.bytes()
+  }
+
+  async function textOf(exchange: Exchange, body: RequestBody): Promise<string | undefined> {
+    await arrived(exchange, body, answerTimeoutMs)
+    return textIn(body)
+  }
 
   return {
     boundsOf,
@@ -154,9 +149,8 @@ export function createBodies(limits: BodyLimits) {
      */
     contentOf({ route }: PreparedRoute, exchange: Exchange, body: RequestBody): Content | Promise<Content> {
       // What is done to a file may take longer than other answers.
-      if (route.form) return awaited(exchange, body, body.bytes(), route.form.file ? fileTimeoutMs : answerTimeoutMs)
-      const text = textOf(exchange, body)
-      return text instanceof Promise ? text.then(ofAnySize) : ofAnySize(text)
+      if (route.form) return bytesOf(exchange, body, route.form.file ? fileTimeoutMs : answerTimeoutMs)
+      return body.settled ? textIn(body) : textOf(exchange, body)
     },
 
     /** What it says, validated. */

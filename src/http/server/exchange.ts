@@ -65,6 +65,8 @@ export class Exchange {
   readonly startedAt = performance.now()
   /** When it is refused if it has no answer. */
   dueAt = Infinity
+  /** The step that it is at; named when it has no answer in time. */
+  step: "admission" | "body" | "handler" = "admission"
   readonly isHead: boolean
   readonly url: string
   readonly queryText: string

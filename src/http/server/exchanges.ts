@@ -172,6 +172,7 @@ export class Exchanges implements ExchangeSurroundings {
 
   #refuseOverdue(): boolean {
     const now = performance.now()
+    let [late, count]: [object | undefined, number] = [undefined, 0]
     // From the end: one that is answered is replaced by the last.
     for (let i = this.#underWay.length - 1; i >= 0; i--) {
       const exchange = this.#underWay[i]!
@@ -180,8 +181,15 @@ export class Exchanges implements ExchangeSurroundings {
       // Each step on the way to an answer has a deadline, but there may be several steps.
       if (exchange.dueAt < now)
         if (exchange.isSending) exchange.cutOff()
-        else this.refuse(exchange, unavailable("no answer in time"))
+        else {
+          const { step, requestId, startedAt } = exchange
+          late ??= { step, request_id: requestId, path: loggedPath(exchange.url), took_ms: Math.round(now - startedAt) }
+          count++
+          this.refuse(exchange, unavailable(`no answer in time: ${step}`))
+        }
     }
+    // One line for all that are late at once.
+    if (late) this.#options.log.warn({ ...late, count }, "no answer in time")
     return this.#underWay.length > 0
   }
 }

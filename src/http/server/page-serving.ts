@@ -36,7 +36,9 @@ interface PageServingOptions {
 
 const headersOf = (page: Page, coding: string | undefined, etag: string): Record<string, string> => ({
   ...page.headers,
-  ...(isCompressed(page) && { Vary: "Accept-Encoding" }),
+  ...(isCompressed(page) && {
+    Vary: page.headers["Vary"] ? `${page.headers["Vary"]}, Accept-Encoding` : "Accept-Encoding",
+  }),
   ...(coding && { "Content-Encoding": coding }),
   ETag: etag,
 })
@@ -56,11 +58,12 @@ export function createPageServing(options: PageServingOptions) {
     { mount }: PageRoute,
     bucket: RouteBucket | undefined,
     exchange: Exchange,
+    acceptLanguage: string,
   ): Promise<void> {
     if (mount === "operators") area.requireAddress(exchange)
     if (limits.requestsPerMinute !== Infinity) count(exchange.client.limited, exchange.startedAt)
     if (!isUncounted(exchange.url)) await access.admit(exchange, bucket)
-    const page = await find(exchange.url)
+    const page = await find(exchange.url, acceptLanguage)
     if (!page) throw fail("not_found")
     const { body, coding, etag } = await variantOf(page, exchange.acceptEncoding)
     exchange.addHeaders(headersOf(page, coding, etag))
@@ -75,7 +78,9 @@ export function createPageServing(options: PageServingOptions) {
         on("GET", pattern, (res, req) => {
           const exchange = exchanges.open(res, req, observed)
           if (!exchange) return
-          answer(find, pages[name], bucket, exchange).catch((error: unknown) => exchanges.refuse(exchange, error))
+          answer(find, pages[name], bucket, exchange, req.getHeader("accept-language")).catch((error: unknown) =>
+            exchanges.refuse(exchange, error),
+          )
         })
     }
     for (const { pattern, status, to } of area.redirects)

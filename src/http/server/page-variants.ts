@@ -39,6 +39,7 @@ export async function variantOf(page: Page, acceptEncoding: string | undefined):
   if (!variant) {
     variant = compress[coding](page.body).then(body => ({ body, coding, etag: page.etag.replace(/"$/, `-${coding}"`) }))
     variants.set(coding, variant)
+    variant.catch(() => variants.delete(coding)) // Who asks next has it made again.
   }
   return variant
 }

@@ -20,10 +20,13 @@ function arriving(maxBytes: number, budget?: ByteBudget, { holder = "1.2.3.4", i
 }
 type Arriving = ReturnType<typeof arriving>
 const outcome = (body: RequestBody) =>
-  body.bytes().then(
-    bytes => bytes?.length,
-    (error: Failure) => error.code,
-  )
+  body
+    .whenSettled()
+    .then(() => body.bytes())
+    .then(
+      bytes => bytes?.length,
+      (error: Failure) => error.code,
+    )
 
 test("bodies share a budget: one that finds none is put off, and one that is done gives its bytes back", async () => {
   // Each byte counts twice: it is in a part and in the whole.

@@ -20,8 +20,8 @@ export interface BodyBounds {
 export const maxDrainedBytes = 64 * 1024 * 1024
 
 /**
- * A request's body on its way in. Most arrive with their head and are read without a promise; the
- * rest is waited for.
+ * A request's body on its way in. Most arrive with their head, right after it was looked at; one
+ * promise waits for that.
  */
 export class RequestBody {
   readonly #bounds: BodyBounds
@@ -117,25 +117,23 @@ export class RequestBody {
     this.#giveBack()
   }
 
-  /** Undefined when there are none. */
-  async bytes(): Promise<Buffer | undefined> {
-    if (!this.settled) await new Promise<void>(resolve => (this.#wake = resolve))
-    return this.#settledBytes()
+  /** Until nothing more is awaited. */
+  whenSettled(): Promise<void> {
+    return this.settled ? Promise.resolve() : new Promise<void>(resolve => (this.#wake = resolve))
   }
 
-  /** The text, undefined when there is none. */
-  async text(): Promise<string | undefined> {
-    return textOf(await this.bytes())
-  }
-
-  /** The same of a body that is settled: nearly every one is when it is wanted. */
-  settledText(): string | undefined {
-    return textOf(this.#settledBytes())
-  }
-
-  #settledBytes(): Buffer | undefined {
+  /** Of a body that is settled; undefined when there are none. */
+  bytes(): Buffer | undefined {
     if (this.#failure) throw this.#failure
     return this.#whole
+  }
+
+  /** The same as text. */
+  text(): string | undefined {
+    const bytes = this.bytes()
+    if (bytes === undefined) return undefined
+    if (!isUtf8(bytes)) throw fail("bad_request")
+    return bytes.toString("utf8")
   }
 
   #take(chunk: ArrayBuffer, isLast: boolean): void {
@@ -194,12 +192,6 @@ export class RequestBody {
     this.#wake?.()
     this.#wake = undefined
   }
-}
-
-function textOf(bytes: Buffer | undefined): string | undefined {
-  if (bytes === undefined) return undefined
-  if (!isUtf8(bytes)) throw fail("bad_request")
-  return bytes.toString("utf8")
 }
 
 const tooMany = () => unavailable("too many uploads at once")

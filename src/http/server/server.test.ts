@@ -44,6 +44,7 @@ const users: UserRow[] = []
 const failures = new Map<string, { count: number; until: number }>()
 let asked: { actor: string; id: string; command: Record<string, unknown> }[] = []
 let answer: (command: { type: string }) => unknown = () => undefined
+const noted: string[] = []
 let ready = true
 
 const ask = (async (actor: { kind: string }, id: string, command: { type: string }) => {
@@ -240,6 +241,7 @@ async function open(enabled: boolean, more: { trustedProxies?: string[] } = {}) 
       service: {
         lookEveryMs: 1,
         noteAccessUse: () => {},
+        noteSessionUse: session => noted.push(session),
         accessTokens: () => new AccessTokens([]),
         health: { ready: async () => ({ ok: ready, checks: { redis: ready ? "ok" : "connect ECONNREFUSED 10.1.2.3" } }) },
         status: () => ({ state: "running", maintenance_message: null, estimated_downtime_seconds: null, restart_at: null }),
@@ -854,6 +856,10 @@ test("login by name or address; five failures lock every spelling, and an unknow
 
 test("an old session is noted as active beside the request, and extended near its end", async () => {
   const now = Math.floor(Date.now() / 1000)
+  token = signIn({ last_activity: now - 100, expires_at: now + 7 * 86_400 })
+  for (const content of ["a", "b"]) await call("POST", messagesPath, { content })
+  expect(noted).toEqual([token.split(".")[0]])
+  expect(asked.filter(({ command }) => command["type"] === "touchSession")).toEqual([])
   token = signIn({ last_activity: now - 100, expires_at: now + 3600 })
   await call("POST", messagesPath, { content: "a" })
   await expect.poll(() => asked.filter(({ command }) => command["type"] === "touchSession").length).toBe(1)

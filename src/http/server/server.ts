@@ -161,6 +161,7 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
       const operator = session === undefined ? undefined : await area.operatorOf(session, exchange, route)
       if (exchange.over) return
 
+      exchange.step = "body"
       if (body?.isCharged && caller) body.belongTo(`user ${caller.owner_id ?? caller.user_id}`)
       const stream = body instanceof StreamedBody ? body : undefined
       const whole = body instanceof StreamedBody ? undefined : body
@@ -184,6 +185,7 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
         range: exchange.isHead ? undefined : exchange.range,
         ifRange: exchange.ifRange,
       } as Call
+      exchange.step = "handler"
       const held = prepared.isHeld ? rules.hold?.() : undefined
       if (held) await held
       if (exchange.over) return

@@ -7,6 +7,8 @@ import { socketPath } from "../../cluster/unix-sockets.ts"
 import { webWorkersOf, type Config } from "../../config.ts"
 import type { Log } from "../../observability/log.ts"
 import type { Metrics } from "../../observability/metrics.ts"
+import type { Timer } from "../../std/clock.ts"
+import { systemClock as clock } from "../../std/system-clock.ts"
 import type { Ending } from "./ending.ts"
 import type { DeadWorkers } from "./dead-workers.ts"
 import { afterDeath } from "./restarts.ts"
@@ -76,7 +78,7 @@ export class Processes {
   #leaving = false
   #config: Config
   #everReady = false
-  #watch: NodeJS.Timeout | undefined
+  #watch: Timer | undefined
   #watchedAt = 0
   #started!: { resolve: () => void; reject: (error: Error) => void }
 
@@ -110,7 +112,7 @@ export class Processes {
     )
     for (const place of this.#places) this.#fill(place)
     this.#watchedAt = performance.now()
-    this.#watch = setInterval(() => this.#killStuck(), signOfLifeEveryMs)
+    this.#watch = clock.every(signOfLifeEveryMs, () => this.#killStuck())
     return started
   }
 
@@ -163,7 +165,7 @@ export class Processes {
   async end(): Promise<void> {
     const { isReplaced } = this.#options.ending
     this.#ending = true
-    clearInterval(this.#watch)
+    this.#watch?.stop()
     for (const role of ["web", "job"] as const)
       await Promise.all(
         this.#places

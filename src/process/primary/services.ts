@@ -33,7 +33,7 @@ export async function startServices(
   const embed = async (
     name: string,
     url: string | undefined,
-    begin: () => Promise<{ url: string; exited: Promise<string>; stop(): Promise<void> }>,
+    begin: () => Promise<{ localUrl: string; exited: Promise<string>; stop(): Promise<void> }>,
   ): Promise<string> => {
     if (url !== undefined) return url
     say(`starting ${name}, data in ${dataDir}`)
@@ -47,7 +47,7 @@ export async function startServices(
       },
       () => {},
     )
-    return server.url
+    return server.localUrl
   }
   // Both to their end even if one fails, so that nothing is left behind.
   const started = await Promise.allSettled([

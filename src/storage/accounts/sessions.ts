@@ -33,10 +33,17 @@ export interface SessionRow extends SessionState {
   user_id: Snowflake
   ip_address: string
   user_agent: string
+  last_activity: number
 }
 
 export interface ListedSession extends Omit<SessionRow, "user_id" | "token_hash"> {
   device_id: string | null
+}
+
+/** `at`: Unix seconds. */
+export interface SessionUse {
+  readonly id: Snowflake
+  readonly at: number
 }
 
 /** A session with the facts of its user that the gateway and HTTP need. */
@@ -92,7 +99,7 @@ export const touchSession = defineWrite<{ id: Snowflake; expires_at: number; las
     // Of several touches of one session in a batch the last counts; PostgreSQL would take any.
     const last = lastOf(rows, row => row.id)
     return sql`
-    UPDATE sessions SET expires_at = t.expires_at, last_activity = t.last_activity
+    UPDATE sessions SET expires_at = t.expires_at, last_activity = greatest(sessions.last_activity, t.last_activity)
     FROM unnest(${column(last, "id")}::bigint[], ${column(last, "expires_at")}::bigint[], ${column(last, "last_activity")}::bigint[])
       AS t (id, expires_at, last_activity)
     WHERE sessions.id = t.id`
@@ -140,6 +147,19 @@ export const sessionsStorage = (sql: Sql) => ({
     return sql<ListedSession[]>`
       SELECT id, NULL AS device_id, ip_address, user_agent, created_at, expires_at, last_activity FROM sessions
       WHERE user_id = ${user} AND expires_at > ${now} ORDER BY last_activity DESC, id DESC`
+  },
+
+  /**
+   * Notes when sessions were last used. No fence is needed: a time only rises, and no row comes or goes. Nobody is waited for,
+   * so that nobody waits for this in a circle: who holds a row ends its session, or notes a use of now.
+   */
+  async noteUses(uses: readonly SessionUse[]): Promise<void> {
+    await sql`
+      WITH used AS MATERIALIZED (
+        SELECT s.id, n.at FROM unnest(${column(uses, "id")}::bigint[], ${column(uses, "at")}::bigint[]) AS n (id, at)
+          JOIN sessions s ON s.id = n.id
+        WHERE s.last_activity < n.at FOR NO KEY UPDATE OF s SKIP LOCKED)
+      UPDATE sessions SET last_activity = greatest(sessions.last_activity, used.at) FROM used WHERE sessions.id = used.id`
   },
 
   /** Sessions that are over, for the sweep that catches what no job ended. */

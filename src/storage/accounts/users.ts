@@ -240,7 +240,7 @@ export const usersStorage = (sql: Sql) => ({
   async load(id: Snowflake): Promise<UserState | undefined> {
     const [[user], sessions, [presence], voice] = await Promise.all([
       sql<UserRow[]>`SELECT * FROM users WHERE id = ${id}`,
-      sql<Session[]>`SELECT id, token_hash, created_at, expires_at, last_activity FROM sessions WHERE user_id = ${id}`,
+      sql<Session[]>`SELECT id, token_hash, created_at, expires_at FROM sessions WHERE user_id = ${id}`,
       sql<Shown[]>`SELECT status, custom_status, custom_emoji FROM presences WHERE user_id = ${id}`,
       voiceOfUser(sql, id),
     ])

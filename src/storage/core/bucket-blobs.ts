@@ -119,7 +119,10 @@ export function openBucketBlobs(place: BucketPlace, options: BucketBlobsOptions)
       if (key.endsWith("/")) {
         const together: Promise<void>[] = []
         for await (const found of listed(bucket, key)) {
-          together.push(deletePath(place.path + found.key))
+          const one = deletePath(place.path + found.key)
+          // It may fail while nobody waits for it, as the next page is asked for; those who wait below are told.
+          one.catch(() => {})
+          together.push(one)
           if (together.length === maxConcurrentDeletes) await Promise.all(together.splice(0))
         }
         await Promise.all(together)

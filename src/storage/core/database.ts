@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs"
 import postgres from "postgres"
 import type { Counter } from "../../observability/instruments.ts"
 import type { Metrics } from "../../observability/metrics.ts"
@@ -93,8 +94,22 @@ const replaceEveryMs = 250
 export const openConnection = (options: PoolOptions, onclose: () => void, onNotify: (text: string) => void): Sql =>
   connect(options, onclose, onNotify)
 
+/** `?host=/FOLDER` names the folder of a unix socket, as for libpq; the client itself would send it to the server as a setting. */
+function readUrl(text: string): { url: string; path?: string } {
+  if (!text.includes("host=")) return { url: text }
+  const url = new URL(text)
+  const folder = url.searchParams.get("host")
+  if (!folder?.startsWith("/")) return { url: text }
+  url.searchParams.delete("host")
+  const path = `${folder}/.s.PGSQL.${url.port || "5432"}`
+  // Where somebody has cleared the folder away there is still the port.
+  return { url: url.href, ...(existsSync(path) && { path }) }
+}
+
 function connect(options: PoolOptions, onclose: () => void, onNotify?: (text: string) => void): Sql {
-  return postgres(options.url, {
+  const { url, path } = readUrl(options.url)
+  return postgres(url, {
+    ...(path !== undefined && { path }),
     onclose,
     // Not in the client's types: it hands on what `listen` and this one hear alike.
     ...(onNotify && { onnotify: (_: string, text: string) => onNotify(text) }),

@@ -25,10 +25,13 @@ import {
   spawnServer,
 } from "../../std/child-server.ts"
 import { claimFolder, isUnlocked, whileLocked } from "../../std/folder-claim.ts"
+import { socketFolderOf, type SocketFolder } from "../../std/socket-folder.ts"
 import { postgresAccount, postgresFolder, postgresPrograms } from "./postgres-place.ts"
 
 export interface EmbeddedPostgres {
   url: string
+  /** The same through a unix socket, where there can be one: for this user's programs on this machine. */
+  localUrl: string
   pid: number
   /** Resolves, never rejects, with how the server ended; also when nobody stopped it. */
   exited: Promise<string>
@@ -46,6 +49,14 @@ export interface EmbeddedPostgresOptions {
   extraSettings?: Record<string, string>
 }
 
+/** Where a server runs, and as whom. */
+interface Place {
+  programs: string
+  data: string
+  account: Account
+  sockets: SocketFolder | undefined
+}
+
 /** Settings that a PostgreSQL before this one may not know. */
 const newSettings = {
   // What is read lies in the system's memory, as a rule: asking another process for it costs more
@@ -54,7 +65,6 @@ const newSettings = {
 }
 const settings = {
   listen_addresses: "127.0.0.1",
-  unix_socket_directories: "",
   max_connections: "200",
   shared_buffers: "128MB",
   // An acknowledged message is on the disk.
@@ -93,6 +103,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   await mkdir(options.dataDir, { recursive: true })
   const dataDir = await realpath(options.dataDir)
   const release = await claimFolder(join(dataDir, "postgres.lock"), log)
+  let sockets: SocketFolder | undefined
   try {
     const account = await postgresAccount(dataDir, log)
     const programs = options.programs ?? (await postgresPrograms(dataDir, account))
@@ -107,7 +118,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       await createCluster(programs, folder, account)
     }
     await endLeftOver(data, lockOf(folder), log)
-    const { port, server } = await launch({ ...options, dataDir }, programs, data, account)
+    sockets = await socketFolderOf("postgres", account)
+    const { port, server } = await launch({ ...options, dataDir }, { programs, data, account, sockets })
 
     let stopping = false
     const done = server.exited.then(how => {
@@ -117,15 +129,18 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     log.info({ port, of_pid: server.pid }, "embedded PostgreSQL is ready")
     return {
       url: urlOf(password, port),
+      localUrl: localUrlOf(urlOf(password, port), sockets),
       pid: server.pid,
       exited: done,
       async stop() {
         stopping = true
         await server.stop()
+        await sockets?.remove()
         await release()
       },
     }
   } catch (error) {
+    await sockets?.remove()
     await release()
     throw error
   }
@@ -169,6 +184,10 @@ export async function runningPostgres(dataDir: string): Promise<string> {
 }
 
 const urlOf = (password: string, port: number) => `postgres://starling:${password}@127.0.0.1:${port}/starling`
+
+/** With the folder of the socket as libpq has it. */
+const localUrlOf = (url: string, sockets: SocketFolder | undefined) =>
+  sockets ? `${url}?host=${encodeURIComponent(sockets.folder)}` : url
 
 async function readPassword(folder: string, account: Account): Promise<string> {
   const file = join(folder, "password")
@@ -229,18 +248,16 @@ async function endLeftOver(data: string, lock: string, log: ChildLog): Promise<v
 
 async function launch(
   { dataDir, port: wanted, extraSettings, programs: given, log }: EmbeddedPostgresOptions,
-  programs: string,
-  data: string,
-  account: Account,
+  { programs, data, account, sockets }: Place,
 ): Promise<{ port: number; server: ChildServer }> {
   const logFile = join(dataDir, "postgres.log")
   for (const until = Date.now() + 15_000; ;) {
     const port = wanted ?? (await freePort())
     const ours = given === undefined ? newSettings : {}
-    const all = Object.entries({ port, ...settings, ...ours, ...extraSettings }).flatMap(([name, value]) => [
-      "-c",
-      `${name}=${value}`,
-    ])
+    const unix_socket_directories = sockets?.folder ?? ""
+    const all = Object.entries({ port, ...settings, unix_socket_directories, ...ours, ...extraSettings }).flatMap(
+      ([name, value]) => ["-c", `${name}=${value}`],
+    )
     const server = await spawnServer({
       ...whileLocked(lockOf(dirname(data)), join(programs, "postgres"), ["-D", data, ...all]),
       logFile,

@@ -159,7 +159,7 @@ export class Lane {
         numbers(rows, ({ shard }) => shard),
         numbers(rows, ({ number }) => number),
         numbers(rows, ({ last_id }) => last_id),
-        rows.map(({ body }) => body).join(recordSeparator),
+        rows.reduce((all, { body }, i) => (i === 0 ? body : all + recordSeparator + body), ""),
       ],
     }
   }

@@ -52,12 +52,29 @@ export const arrivalsStorage = (sql: Sql) => ({
       SELECT a.*, p.homes, CASE WHEN row_number() OVER () = 1 THEN (SELECT text FROM lasts) END AS lasts
       FROM arriving a LEFT JOIN places p ON p.user_id = a.user_id`
     const lasts = readLasts(rows.find(row => row.lasts !== null)?.lasts)
-    return rows.map(found => {
-      const { homes, lasts: _, ...row } = found
-      return { ...row, ...readHomes(homes, lasts) }
-    })
+    return rows.map(row => arrivalOf(row, lasts))
   },
 })
+
+/** Field by field: a copy of all but some takes V8 several times as long. */
+function arrivalOf(row: ArrivalRow, lasts: ReadonlyMap<number, Snowflake>): Arrival {
+  const { memberships, received } = readHomes(row.homes, lasts)
+  return {
+    session_id: row.session_id,
+    token_hash: row.token_hash,
+    user_id: row.user_id,
+    username: row.username,
+    badges: row.badges,
+    bot: row.bot,
+    locked_until: row.locked_until,
+    lock_reason: row.lock_reason,
+    is_deleted: row.is_deleted,
+    must_rename: row.must_rename,
+    rename_reason: row.rename_reason,
+    memberships,
+    received,
+  }
+}
 
 function readLasts(text: string | null | undefined): ReadonlyMap<number, Snowflake> {
   const lasts = new Map<number, Snowflake>()

@@ -379,7 +379,8 @@ const deletionStorage = (sql: Sql) => ({
 
   /**
    * Deletes some of the search rows of deleted channels, after their messages: the entries of the
-   * list of messages to index, and rows of the index. @returns how many rows of the index
+   * list of messages to index, rows of the index, and blocks. @returns how many rows of the index, or
+   * blocks, if these were more
    */
   async purgeSearched(channels: readonly Snowflake[], limit: number): Promise<number> {
     const ids = [...channels]
@@ -391,7 +392,10 @@ const deletionStorage = (sql: Sql) => ({
     const { count } = await sql`
       DELETE FROM message_search WHERE ctid = ANY(ARRAY(
         SELECT ctid FROM message_search WHERE channel_id = ANY(${ids}::bigint[]) LIMIT ${limit}))`
-    return count
+    const blocks = await sql`
+      DELETE FROM message_search_blocks WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM message_search_blocks WHERE channel_id = ANY(${ids}::bigint[]) LIMIT ${limit}))`
+    return Math.max(count, blocks.count)
   },
 
   /**

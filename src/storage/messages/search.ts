@@ -17,6 +17,10 @@ export const personalData: PersonalData = {
     message_search: { why: "What messages are found by, made of them at any time; it goes with them" },
     message_search_positions: { why: "How far message_search follows the outbox" },
     message_search_backlog: { why: "Which messages are to be read for searches; gone within minutes" },
+    message_search_blocks: {
+      why: "Which groups of three and of four characters a hundred messages have among them, as bits",
+    },
+    message_search_blocks_begun: { why: "How far messages of before are in message_search_blocks" },
     message_search_rebuild: { why: "How far the making of message_search has come" },
   },
 }
@@ -96,6 +100,8 @@ export interface BoundedPiece extends Omit<Piece, "words"> {
 
 /** How many conversations of a user are checked for their newest message. */
 const latest = 100
+
+const largest = "9223372036854775807"
 
 /** How many of the newest messages of a place tell how fast it fills. */
 const sampled = 8
@@ -367,40 +373,68 @@ const textReads = (sql: Sql) => ({
   },
 
   /**
-   * Looks through a number of texts of a channel below an id for a pattern. @returns `edge`: the
-   * last message that was looked at; "0": there are no more
+   * Looks through a number of texts of a channel below an id for a pattern. @param inNone only those that are in no block
+   * @returns `edge`: the last message that was looked at, or the first that no block has; "0": there are no more
    */
   async walkTexts(
     channel: Snowflake,
     pattern: string,
     below: Snowflake,
-    limit: number,
-    looks: number,
-  ): Promise<{ found: Snowflake[]; edge: Snowflake }> {
-    const [row] = await sql<{ found: Snowflake[]; edge: Snowflake | number }[]>`
-      WITH looked AS (SELECT message_id, position(${pattern} IN folded) > 0 AS is_hit
-        FROM message_search WHERE channel_id = ${channel} AND message_id < ${below} ORDER BY message_id DESC LIMIT ${looks})
+    { limit, looks, inNone }: { limit: number; looks: number; inNone: boolean },
+  ): Promise<{ found: Snowflake[]; edge: Snowflake; isWhole: boolean }> {
+    const [row] = await sql<{ found: Snowflake[]; edge: Snowflake; is_whole: boolean }[]>`
+      WITH since AS MATERIALIZED (SELECT ${
+        inNone
+          ? sql`coalesce((SELECT upto_id FROM message_search_blocks WHERE channel_id = ${channel} ORDER BY upto_id DESC LIMIT 1), 0)`
+          : sql`0::bigint`
+      } AS id),
+      looked AS (SELECT message_id, position(${pattern} IN folded) > 0 AS is_hit
+        FROM message_search WHERE channel_id = ${channel} AND message_id < ${below} AND message_id > (SELECT id FROM since) ORDER BY message_id DESC LIMIT ${looks})
       SELECT (SELECT coalesce(array_agg(message_id::text), '{}') FROM (SELECT message_id FROM looked WHERE is_hit ORDER BY message_id DESC LIMIT ${limit}) AS h) AS found,
-        (SELECT CASE WHEN count(*) >= ${looks} THEN min(message_id) ELSE 0 END FROM looked) AS edge`
-    return { found: row!.found, edge: String(row!.edge) }
+        (SELECT (CASE WHEN count(*) >= ${looks} THEN min(message_id) WHEN (SELECT id FROM since) = 0 THEN 0
+          ELSE least((SELECT id FROM since) + 1, ${below}::bigint) END)::text FROM looked) AS edge,
+        (SELECT count(*) < ${looks} FROM looked) AS is_whole`
+    return { found: row!.found, edge: row!.edge, isWhole: row!.is_whole }
   },
 
-  /** The same through the index of three characters each; null: more than `most` texts hold the pattern. */
+  /**
+   * The same by blocks: through the texts of those alone whose signature has all of a pattern's places.
+   * @param places of the pattern, see `placesOf`; at least one
+   * @param most blocks that are looked at, and texts; a block that has more than these is not looked through
+   */
   async matchingTexts(
     channel: Snowflake,
-    pattern: string,
+    { pattern, places }: { pattern: string; places: readonly number[] },
     below: Snowflake,
-    { limit, most }: { limit: number; most: number },
-  ): Promise<Snowflake[] | null> {
-    const like = `%${escaped(pattern)}%`
-    const rows = await sql<{ message_id: Snowflake; count: number }[]>`
-      SELECT message_id, count FROM (
-        SELECT message_id, (count(*) OVER ())::int AS count FROM (
-          SELECT message_id FROM message_search
-          WHERE ARRAY[channel_id] @> ARRAY[${channel}::bigint] AND folded LIKE ${like} AND message_id + 0 < ${below}::bigint LIMIT ${most + 1}) AS m OFFSET 0) AS c
-      ORDER BY message_id DESC LIMIT ${limit}`
-    const [first] = rows
-    return first && first.count > most ? null : rows.map(({ message_id }) => message_id)
+    { limit, blocks, looks }: { limit: number; blocks: number; looks: number },
+  ): Promise<{ found: Snowflake[]; edge: Snowflake }> {
+    const isHit = places.reduce(
+      (before, place) => sql`${before} AND get_bit(signature, ${place}::int % (8 * length(signature))) = 1`,
+      sql`true`,
+    )
+    const rows = await sql<{ message_id: Snowflake | null; upto_id: Snowflake; is_stop: boolean }[]>`
+      SELECT message_id, upto_id, is_stop FROM (
+        SELECT * FROM (
+          SELECT upto_id, cost, row_number() OVER so_far = ${blocks} OR sum(cost) OVER so_far > ${looks} AS is_stop
+          FROM (
+            SELECT upto_id, CASE WHEN signature IS NULL OR (${isHit}) THEN looks ELSE 0 END AS cost
+            FROM message_search_blocks WHERE channel_id = ${channel} AND upto_id <= coalesce((
+              SELECT upto_id FROM message_search_blocks WHERE channel_id = ${channel} AND upto_id >= ${below}::bigint - 1 ORDER BY upto_id LIMIT 1), ${largest})
+            ORDER BY upto_id DESC) AS newest
+          WINDOW so_far AS (ROWS UNBOUNDED PRECEDING) LIMIT ${blocks}) AS counted
+        WHERE cost > 0 OR is_stop) AS block
+      LEFT JOIN LATERAL (
+        SELECT message_id FROM message_search
+        WHERE NOT is_stop AND channel_id = ${channel} AND message_id <= upto_id AND message_id < ${below} AND message_id > coalesce((
+            SELECT p.upto_id FROM message_search_blocks p WHERE p.channel_id = ${channel} AND p.upto_id < block.upto_id ORDER BY p.upto_id DESC LIMIT 1), 0)
+          AND position(${pattern} IN folded) > 0
+        ORDER BY message_id DESC) AS hit ON true
+      WHERE is_stop OR message_id IS NOT NULL LIMIT ${limit}`
+    const stop = rows.find(({ is_stop }) => is_stop)
+    const found = rows.flatMap(({ message_id }) => message_id ?? [])
+    if (!stop) return { found, edge: "0" }
+    const edge = BigInt(stop.upto_id) + 1n
+    return { found, edge: edge < BigInt(below) ? String(edge) : below }
   },
 })
 
