@@ -42,6 +42,8 @@ export default defineConfig({
     pool: "forks", // uWebSockets.js and sharp are native modules
     testTimeout: 180_000,
     hookTimeout: 120_000,
+    // A red that is seen once, on another machine, has to say all it found.
+    chaiConfig: { truncateThreshold: 2_000 },
     // What no process of the program ends for: a pool that a test closes while a connection is made says it, too. And for
     // what the build mends: postgres.js 3.4.9 writes to a connection that was just cut (scripts/mended-packages.mjs).
     onUnhandledError: error =>

@@ -289,7 +289,7 @@ test("P6: a session without events for long goes on, on any worker: its heartbea
     ada,
     lin,
   } = await seeded(cluster, 2, {
-    topology: { log: { keepMs: 300, markEveryMs: 20 }, gateway: { positionAfterMs: 100 } },
+    topology: { log: { keepMs: 1_500, markEveryMs: 20 }, gateway: { positionAfterMs: 100 } },
   })
   const silent = await lin.listen(east!)
   const witness = await ada.listen(east!)

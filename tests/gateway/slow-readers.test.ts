@@ -73,10 +73,13 @@ test(
     const bound = machineBounds()
     slow.pause()
     packed.pause()
-    await flood("both have fallen behind", async () => (await fallen(worker)) >= 2)
-    const { slow_sockets } = worker.metrics.holdings.look()["gateway"] as { slow_sockets: Record<string, unknown>[] }
-    expect(new Set(slow_sockets.map(({ encoding }) => encoding))).toEqual(new Set(["json", "msgpack"]))
-    expect(slow_sockets[0]!["buffered_bytes"]).toBeGreaterThan(64 * 1024)
+    // One that has fallen behind may catch up for a moment, as the kernel's buffers grow.
+    await flood("both have fallen behind", async () => {
+      const { slow_sockets } = worker.metrics.holdings.look()["gateway"] as { slow_sockets: Record<string, unknown>[] }
+      const behind = slow_sockets.filter(socket => Number(socket["buffered_bytes"]) > 64 * 1024)
+      return new Set(behind.map(({ encoding }) => encoding)).size === 2
+    })
+    expect(await fallen(worker)).toBeGreaterThanOrEqual(2)
     // Nobody else is held up by them.
     const all = await history()
     let heard = quick.rest()

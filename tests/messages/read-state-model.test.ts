@@ -3,7 +3,14 @@
  * a few messages.
  */
 import type { Snowflake } from "../../src/contract/core/fields.ts"
-import { countReaders, readersOf, readOn, someReaders, type ReadState } from "../../src/domain/messages/read-state.ts"
+import {
+  countReaders,
+  loadedReaders,
+  readersOf,
+  readOn,
+  someReaders,
+  type ReadState,
+} from "../../src/domain/messages/read-state.ts"
 import { compareIds, epochMs, idOf } from "../../src/domain/core/snowflake.ts"
 import { deleteMessage } from "../../src/storage/messages/messages.ts"
 import { tallyAfter } from "../../src/actors/messages/read-state.ts"
@@ -135,7 +142,7 @@ for (const seed of [1, 2])
       expect(Object.fromEntries(found.map(one => [one.channel_id, one.unread_count]))).toEqual(
         Object.fromEntries(channels.map(id => [id, others(id, user, startOf(id, user))])),
       )
-      const readers = readersOf(await storage.readers(channel))
+      const readers = readersOf(loadedReaders(await storage.readers(channel)).byUser)
       for (const { id, author } of messages) {
         const seenBy = people.filter(person => person !== author && shown.get(`${channel} ${person}`)?.has(id))
         expect(countReaders(readers, id, author)).toBe(seenBy.length)

@@ -3,7 +3,7 @@ import fc from "fast-check"
 import type { EventData } from "../../client/gateway.ts"
 import { maskOf } from "../../src/domain/core/permission-masks.ts"
 import { compareIds, shardOf } from "../../src/domain/core/snowflake.ts"
-import { countReaders, readersOf } from "../../src/domain/messages/read-state.ts"
+import { countReaders, loadedReaders, readersOf } from "../../src/domain/messages/read-state.ts"
 import { holderRule, isHeldByAll } from "../../src/domain/core/holder-rule.ts"
 import { holdsIn } from "../../src/domain/core/permissions.ts"
 import { guildMembersStorage } from "../../src/storage/communities/guild-members.ts"
@@ -457,7 +457,7 @@ test("what was read without showing it stays unseen, also for those who come bac
   await say(ada, shared, channel_id)
   await lins.ackMessages({ channel_id })
   expect(await readers(channel_id)).toEqual([seen, unseen, unseen, seen, unseen, unseen, seen])
-  const stored = readersOf(await readStateStorage(shared.sql).readers(channel_id))
+  const stored = readersOf(loadedReaders(await readStateStorage(shared.sql).readers(channel_id)).byUser)
   const all = await adas.listMessages({ channel_id })
   expect(all.map(({ id }) => countReaders(stored, id, ada.id))).toEqual(all.map(message => message.read_count))
 })

@@ -15,8 +15,10 @@ import {
   readOn,
   readUpTo,
   someReaders,
+  type LoadedReaders,
   type Readers,
   bytesOfReader,
+  loadedReaders,
   type AckRange,
   type ReadState,
 } from "../../domain/messages/read-state.ts"
@@ -96,7 +98,7 @@ const tellingPauseMs = 1_000
 const maxNotified = 1_000
 /** How long a count of a channel's viewers is valid. */
 const viewersCountedForMs = 60_000
-const nobody: Readers = readersOf([], true)
+const nobody: Readers = readersOf(new Map())
 
 const readStateKey = (channel: Snowflake, user: Snowflake) => `${channel}:${user}`
 /** By channel and user; null: they never said how far they have read. */
@@ -154,14 +156,14 @@ const viewerCountFacts = defineFact<ServerState, ViewerCount>({
 })
 
 /** By channel: those of some 100,000 people, whatever the number of channels. */
-const readersFacts = defineFact<ServerState, Readers>({
+const readersFacts = defineFact<ServerState, LoadedReaders | Readers>({
   keep: 100,
   keepBytes: 100_000 * bytesOfReader,
-  sizeOf: ({ ordered }) => ordered.length * bytesOfReader,
+  sizeOf: ({ byUser }) => byUser.size * bytesOfReader,
   changing: true,
   async load(storage, _server, channels) {
-    const found = new Map<string, Readers>()
-    for (const channel of channels) found.set(channel, readersOf(await storage.readState.readers(channel)))
+    const found = new Map<string, LoadedReaders>()
+    for (const channel of channels) found.set(channel, loadedReaders(await storage.readState.readers(channel)))
     return found
   },
 })
@@ -220,7 +222,8 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
           const known = readersFacts.of(draft).get(channel.id)
           const reader = readerOf(user, state)
           if (!known || !reader) return
-          noteReader(known, reader)
+          if (known.ordered) noteReader(known, reader)
+          else known.byUser.set(user, reader)
           readersFacts.of(draft).set(channel.id, known)
         },
         write: [
@@ -280,8 +283,8 @@ export function readMarks(
 ): Pick<Effects<ServerState, ReadMarks>, "remember" | "reply"> {
   const upTo = readUpTo(readStateFacts.of(home).get(readStateKey(channel.id, user)), beginningFor(home, user)!)
   const loaded = channel.read_receipts_enabled ? readersFacts.of(home).get(channel.id)! : nobody // READ3
-  const renewed = loaded.isCurrent ? undefined : upToDate(home, channel.id, loaded)
-  const current = renewed ?? loaded
+  const renewed = loaded.ordered ? undefined : upToDate(home, channel.id, loaded)
+  const current = loaded.ordered ? loaded : renewed!
   const places = new Map<Snowflake, number>()
   const placeIn = (reader: Snowflake): number => {
     if (!places.has(reader)) places.set(reader, places.size)
@@ -295,8 +298,9 @@ export function readMarks(
   )
   return {
     remember: draft => {
-      const kept = renewed ?? readersFacts.of(draft).get(channel.id)
-      if (!kept || !channel.read_receipts_enabled) return
+      const known = channel.read_receipts_enabled && readersFacts.of(draft).get(channel.id)
+      if (!known) return
+      const kept = renewed ?? known
       // The one that was used last is forgotten last.
       readersFacts.of(draft).delete(channel.id)
       readersFacts.of(draft).set(channel.id, kept)
@@ -369,14 +373,14 @@ function forgetOldCount(draft: ServerState, channel: Snowflake, now: number): vo
  * What was loaded may lack acknowledgements that the home has decided since. The home remembers all
  * that were not committed at that time.
  */
-function upToDate(home: Readonlied<ServerState>, channel: Snowflake, loaded: Readonlied<Readers>): Readers {
+function upToDate(home: Readonlied<ServerState>, channel: Snowflake, loaded: Readonlied<LoadedReaders>): Readers {
   const current = new Map(loaded.byUser)
   for (const [key, state] of readStateFacts.of(home)) {
     if (!state || !key.startsWith(`${channel}:`)) continue
     const reader = readerOf(key.slice(channel.length + 1), state)
     if (reader) current.set(reader.user, reader)
   }
-  return readersOf(current.values(), true)
+  return readersOf(current)
 }
 
 /**

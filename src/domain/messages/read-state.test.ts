@@ -5,6 +5,7 @@ import {
   noteReader,
   orderOf,
   readerOf,
+  loadedReaders,
   readersOf,
   readOn,
   readUpTo,
@@ -57,11 +58,11 @@ test("counts and names equal those of a loop over all readers, after every chang
     return after ? readerOf(user, after) : undefined
   }
   const loaded = Array.from({ length: 40 }, (_, i) => read(`u${i}`)).flatMap(reader => reader ?? [])
-  const readers: Readers = readersOf(loaded)
+  const readers: Readers = readersOf(loadedReaders(loaded).byUser)
   for (let step = 0; step < 400; step++) {
     const reader = read(`u${random(80)}`)
     if (reader) noteReader(readers, reader)
-    expect(readers).toEqual(readersOf(readers.byUser.values()))
+    expect(readers).toEqual(readersOf(new Map(readers.byUser)))
     const [place, author] = [random(400), `u${random(80)}`]
     const expected = [...facts].filter(([user, { shown }]) => user !== author && shown.has(place)).map(([user]) => user)
     expect(countReaders(readers, id(place), author)).toBe(expected.length)
@@ -80,7 +81,7 @@ test("what was hidden stays hidden, however often a user changes the setting", (
     ;(isShown ? shown : hidden).push(place)
   }
   expect(state!.gaps).toHaveLength(32)
-  const readers = readersOf([readerOf("u", state!)!])
+  const readers = readersOf(loadedReaders([readerOf("u", state!)!]).byUser)
   const isSeen = (place: number) => countReaders(readers, id(place), "x") === 1
   expect(hidden.filter(isSeen)).toEqual([])
   expect(shown.filter(isSeen)).toEqual(shown.slice(-16))

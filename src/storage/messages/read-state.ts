@@ -127,10 +127,11 @@ export const readStateStorage = (sql: Sql) => ({
     return new Map(rows.map(({ user_id, ...state }) => [user_id, state]))
   },
 
-  /** The users whom others see to have read something of a channel. */
+  /** The users whom others see to have read something of a channel, in the order in which `readersOf` has them. */
   async readers(channel: Snowflake): Promise<Reader[]> {
     const rows = await sql<(Omit<ReadState, "message_id"> & { user_id: Snowflake })[]>`
-      SELECT user_id, since_id, visible_id, gaps FROM read_states WHERE channel_id = ${channel} AND visible_id > since_id`
+      SELECT user_id, since_id, visible_id, gaps FROM read_states WHERE channel_id = ${channel} AND visible_id > since_id
+      ORDER BY visible_id, user_id`
     return rows.flatMap(row => readerOf(row.user_id, row) ?? [])
   },
 
