@@ -220,7 +220,7 @@ export const clusterConfig = {
       maxBytes: 64 * 1024 * 1024,
       /** The same for one user; for one address until it is known who asks. */
       maxBytesPerUser: 12 * 1024 * 1024,
-      /** A form with a file has to be complete in this time; its file then has as long to be kept. */
+      /** A form with a file has to be complete in this time; its file then has as long to be written. */
       timeoutMs: 60_000,
     },
     streams: {
@@ -259,7 +259,10 @@ export const clusterConfig = {
     limits: { leaseTokens: 16, leaseMs: 1_000, maxLeases: 20_000 },
     /** A password is hashed in this time after it was asked for, or not at all; the rest of the answer has to be in time, too. */
     hashTimeoutMs: 3_000,
-    /** From the whole request to its answer, whatever it waits for; after that it is refused as "not now". */
+    /**
+     * From the whole request to its answer, whatever it waits for; after that it is refused as "not now". While a file is written, or is with
+     * a job worker, the time does not run.
+     */
     answerTimeoutMs: 4_400,
   },
 

@@ -70,7 +70,11 @@ export function createActorParts(
   })
   const presences = new Presences({
     cluster,
-    host: { shards, shard: number => shards.get(number) },
+    host: {
+      shards,
+      shard: number => shards.get(number),
+      release: (worker, shard, homes) => parts.host.release(worker, shard, homes),
+    },
     store: storage.presences,
     announced: new AnnouncedPresences(cluster.connections.log, keys),
     temporaryMembers,
@@ -80,12 +84,12 @@ export function createActorParts(
     log,
     metrics,
   })
-  const parts = createShardParts(cluster, {
+  const parts: ShardParts = createShardParts(cluster, {
     ...options,
     source: storage,
     actors: [serverActor, channelActor, directActor, userActor],
     observers: [presences],
-    extensions: { presence: presences },
+    extensions: { presence: presences, signedOut: { committed: user => presences.signedOut(user) } },
     lookups: {
       [textLookup]: texts,
       [patternLookup]: {

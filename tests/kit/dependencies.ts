@@ -32,7 +32,7 @@ type Bound = ReturnType<typeof machineBounds>
 /** How long a request is waited for before it counts as one that hangs. */
 export const hangsAfterMs = 9_000
 /** A picture waits 20 s for its job worker, beside its other steps. */
-const encodedWithinMs = 24_000
+const encodedWithinMs = 25_000
 
 /** Where requests are made. */
 export interface Ground {

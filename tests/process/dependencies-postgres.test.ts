@@ -15,8 +15,9 @@ const faults: Fault[] = [
     end: async ({ links }) => links.postgres.set({}),
   },
   {
-    name: "PostgreSQL 2 s late",
-    begin: async ({ links }) => links.postgres.set({ delayMs: 1_000 }),
+    // In time for each statement, and too late for all of a request that has several.
+    name: "PostgreSQL 3 s late",
+    begin: async ({ links }) => links.postgres.set({ delayMs: 1_500 }),
     end: async ({ links }) => links.postgres.set({}),
   },
   {

@@ -91,6 +91,7 @@ export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDel
           ...bots.map(bot => accountStatusChangedOf(bot, "Account scheduled for deletion")),
           purgeAt(user.id, deletion_at),
         ],
+        after: out.after,
         reply: { frozen: true },
       }
     },
@@ -151,6 +152,7 @@ export const accountDeletionCommands: ActorKind<UserState, UserState, AccountDel
             ? [...forced.bots.map(bot => accountStatusChangedOf(bot, deleted)), purgeAt(user.id, secondsAt(now))]
             : []),
         ],
+        after: out.after,
         reply: { begun: true },
       }
     },
@@ -203,5 +205,6 @@ function signedOut(user: User, isVoid?: (token: OneTimeToken) => boolean) {
     },
     write: [...sessions.write, ...tokens.write],
     publish: sessions.publish,
+    after: sessions.after,
   }
 }

@@ -66,6 +66,7 @@ export const accountStatusCommands: ActorKind<UserState, UserState, AccountStatu
         },
         write: [...locked.write, ...ended.write],
         publish: [...told(user, suspended), ...ended.publish, ...endedBefore],
+        after: ended.after,
         reply,
       }
     },

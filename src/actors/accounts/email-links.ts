@@ -106,6 +106,7 @@ export const emailLinkCommands: ActorKind<UserState, UserState, EmailLinkCommand
         },
         write: [...used.write, ...reset.write, ...ended.write, ...(prepared?.write ?? [])],
         publish: ended.publish,
+        after: ended.after,
         reply: { ended: ended.write.length },
       }
     },

@@ -77,6 +77,7 @@ export const emailRestorationCommands: ActorKind<UserState, UserState, EmailRest
           ...reset.write,
         ],
         publish: [...ended.publish, ...reset.publish],
+        after: ended.after,
         reply: { ended: ended.write.length },
       }
     },

@@ -12,6 +12,7 @@ import { compareIds } from "../../domain/core/snowflake.ts"
 import type { SessionState, UserState } from "../../domain/accounts/user-state.ts"
 import { deleteSession, insertSession, touchSession } from "../../storage/accounts/sessions.ts"
 import { accountOf, updateUser } from "../../storage/accounts/users.ts"
+import { signedOutEverywhere } from "../shared/presence-changed.ts"
 import { needsPasskeys, passkeysOf } from "./passkey-facts.ts"
 import { countWrongCode, issueToken, needsTokens, tokensOf, voidTokens } from "./one-time-tokens.ts"
 import type { Readonlied } from "../../domain/core/readonlied.ts"
@@ -176,8 +177,8 @@ export const signInCommands: ActorKind<UserState, UserState, SignInCommands>["co
       )
       if (ended.length === 0) return { publish: endedBefore, reply: { ended: 0 } }
       const told = message === null ? [] : [securityLogout.to(userOnly(user.id), { user_id: user.id, message })]
-      const { apply, write, publish } = endedSessions(user, ended)
-      return { apply, write, publish: [...told, ...publish], reply: { ended: ended.length } }
+      const out = endedSessions(user, ended)
+      return { ...out, publish: [...told, ...out.publish], reply: { ended: ended.length } }
     },
   },
 
@@ -285,6 +286,7 @@ export const endedSessions = (user: User, sessions: readonly Snowflake[]) => ({
     revoke(session), // over REST
     disconnected(user, session), // on the gateway
   ]),
+  after: sessions.length === user.sessions.size ? [signedOutEverywhere] : [],
 })
 
 /**

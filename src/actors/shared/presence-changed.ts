@@ -6,3 +6,6 @@ import type { AfterCommit } from "../../runtime/actor.ts"
  * a server, may see.
  */
 export const presenceChanged = (regard?: Regard): AfterCommit => ({ extension: "presence", value: regard })
+
+/** The user whose home it is has no session any more, so none of a dead worker's can go on. */
+export const signedOutEverywhere: AfterCommit = { extension: "signedOut", value: undefined }

@@ -50,8 +50,10 @@ function scene(servers: readonly string[]) {
     ],
   })
   const shards = new Map([[1, shard]])
+  const release = (worker: string, _: number, homes: readonly string[]) =>
+    homes.every(home => shard.removeInterest(home, worker))
   const presences = new Presences({
-    host: { shard: (number: number) => shards.get(number), shards },
+    host: { shard: (number: number) => shards.get(number), shards, release },
     cluster: {
       view: { self: { id: "here" }, serving: true, isDead: worker => dead.has(worker) },
       bus: {
@@ -87,6 +89,7 @@ function scene(servers: readonly string[]) {
     presences,
     notices,
     dead,
+    shard,
     choose(shown: Shown) {
       chosen = shown
       presences.changed(ada)
@@ -143,4 +146,20 @@ test("PRES2: after a fail-over of Redis what was said lately is said again, and 
   presences.doubt()
   expect(await pass(1_000)).toEqual([])
   presences.stop()
+})
+
+test("P14: who signs out everywhere is offline soon after it, though a session of theirs on a dead worker could still be resumed", async () => {
+  const { presences, pass, dead, shard } = scene([server])
+  expect(await pass(300)).toMatchObject([{ statuses: ["online"] }])
+  shard.addInterest(ada, "gone")
+  dead.add("gone")
+  shard.removeInterest(ada, "here")
+  expect(await pass(30_000)).toEqual([])
+  presences.signedOut(ada)
+  expect(await pass(1_000)).toMatchObject([{ statuses: ["offline"] }])
+  // A worker that lives releases its users itself, once it has read that their sessions have ended.
+  shard.addInterest(ada, "here")
+  expect(await pass(1_000)).toMatchObject([{ statuses: ["online"] }])
+  presences.signedOut(ada)
+  expect(await pass(30_000)).toEqual([])
 })

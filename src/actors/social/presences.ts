@@ -52,7 +52,7 @@ export interface PresencesOptions {
     readonly bus: Bus
     readonly directory: Directory
   }
-  readonly host: Pick<Host, "shard" | "shards">
+  readonly host: Pick<Host, "shard" | "shards" | "release">
   readonly store: Storage["presences"]
   /** What the others are about to be told, recorded beside the shard. */
   readonly announced: Pick<AnnouncedPresences, "load" | "add" | "remove" | "replace">
@@ -212,6 +212,17 @@ export class Presences implements InterestObserver, EffectExtension {
   changed(user: Snowflake, regard?: Regard): void {
     if (regard) this.#regards.set(user, new Map(this.#regards.get(user)).set(regard.other, regard))
     this.#look(user)
+  }
+
+  /**
+   * A user has no session any more, and that is committed. A dead worker takes the events of a home for as long as its
+   * gateway sessions may be resumed; none of this user's can be.
+   */
+  signedOut(user: Snowflake): void {
+    const { host, cluster } = this.#options
+    const shard = host.shard(shardOf(user))
+    for (const worker of shard?.interests.get(user)?.keys() ?? [])
+      if (cluster.view.isDead(worker)) host.release(worker, shard!.number, [user])
   }
 
   /** PRES2. */

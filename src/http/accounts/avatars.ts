@@ -5,19 +5,18 @@ import type { AvatarUpload, routes } from "../../contract/accounts/avatars.ts"
 import { limits } from "../../contract/core/limits.ts"
 import { lettersOf } from "../../domain/core/pictures.ts"
 import { userFiles } from "../../storage/core/blobs.ts"
-import type { FormStream } from "../server/form-stream.ts"
 import { contentOf, drawn, unread, withPicture, type PictureNeeds } from "../shared/files.ts"
-import type { Handlers } from "../server/handlers.ts"
+import type { Call, Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
 
 /** Makes the picture in a form that of an account: the sender's own, or their bot's. */
 export async function keepAvatar(
   http: Http & PictureNeeds,
   user: Snowflake,
-  form: FormStream,
+  { form, longer }: Pick<Call, "form" | "longer">,
   sender = user,
 ): Promise<AvatarUpload> {
-  const given = { form, maxBytes: limits.avatarBytes, use: "avatar", user_id: sender } as const
+  const given = { form: form!, maxBytes: limits.avatarBytes, use: "avatar", user_id: sender, longer } as const
   return withPicture(http, userFiles(user), given, async (file, { width, height, animated }, replaced) => {
     const { avatar_url, former } = await http.ask(userActor, user, { type: "putAvatar", file })
     replaced(former)
@@ -29,8 +28,8 @@ export const avatars = (http: Http<"avatars"> & PictureNeeds): Handlers<typeof r
   const { ask, storage } = http
 
   return {
-    putAvatar: ({ form, caller }) => keepAvatar(http, caller.user_id, form!),
-    putOwnAvatar: ({ form, caller }) => keepAvatar(http, caller.user_id, form!),
+    putAvatar: call => keepAvatar(http, call.caller.user_id, call),
+    putOwnAvatar: call => keepAvatar(http, call.caller.user_id, call),
 
     async deleteAvatar({ caller }) {
       await ask(userActor, caller.user_id, { type: "deleteAvatar" })

@@ -110,9 +110,9 @@ export const bots = (http: BotsNeeds): Handlers<typeof routes> => {
       return { token: await issued(bot_id) }
     },
 
-    async putBotAvatar({ params: { bot_id }, form, caller }) {
+    async putBotAvatar({ params: { bot_id }, form, longer, caller }) {
       await owned(bot_id, caller.user_id)
-      return keepAvatar(http, bot_id, form!, caller.user_id)
+      return keepAvatar(http, bot_id, { form, longer }, caller.user_id)
     },
 
     async deleteBotAvatar({ params: { bot_id }, caller }) {

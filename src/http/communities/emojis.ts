@@ -36,10 +36,10 @@ export function emojis(http: Http<"emojis"> & PictureNeeds): Handlers<typeof rou
       return namedOne(await ask(serverActor, server_id, { type: "getEmoji", user: caller.user_id, emoji_id }))
     },
 
-    async createEmoji({ params: { server_id }, body: { name, image }, caller, reason }) {
+    async createEmoji({ params: { server_id }, body: { name, image }, caller, reason, longer }) {
       const user = caller.user_id
       await ask(serverActor, server_id, { type: "requireEmojiManager", user })
-      const picture = { bytes: image.bytes, use: "emoji", user_id: user } as const
+      const picture = { bytes: image.bytes, use: "emoji", user_id: user, longer } as const
       const created = await withPicture(http, serverFiles(server_id), picture, (file, { animated }) =>
         ask(serverActor, server_id, { type: "createEmoji", user, reason, name, animated, file }),
       )

@@ -11,6 +11,7 @@ import type { FormStream } from "../server/form-stream.ts"
 import { contentOf, drawn, unread, withPicture } from "../shared/files.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http } from "../shared/http.ts"
+import type { Longer } from "../server/answer-clock.ts"
 import type { PictureNeeds } from "../shared/files.ts"
 
 export const icons = (http: Http<"icons"> & PictureNeeds): Handlers<typeof routes> => {
@@ -18,7 +19,7 @@ export const icons = (http: Http<"icons"> & PictureNeeds): Handlers<typeof route
 
   async function putPicture(
     server_id: string,
-    given: { form: FormStream; maxBytes: number },
+    given: { form: FormStream; maxBytes: number; longer: Longer },
     entry: { user: string; reason: string | undefined },
   ): Promise<{ file: FileState; shown: EncodedPicture; server: Server }> {
     const { user } = entry
@@ -32,13 +33,13 @@ export const icons = (http: Http<"icons"> & PictureNeeds): Handlers<typeof route
   }
 
   return {
-    async putIcon({ params, form, caller, reason }) {
-      const given = { form: form!, maxBytes: limits.iconBytes }
+    async putIcon({ params, form, caller, reason, longer }) {
+      const given = { form: form!, maxBytes: limits.iconBytes, longer }
       return (await putPicture(params.server_id, given, { user: caller.user_id, reason })).server
     },
 
-    async uploadIcon({ params: { server_id }, form, caller, reason }) {
-      const given = { form: form!, maxBytes: limits.avatarBytes }
+    async uploadIcon({ params: { server_id }, form, caller, reason, longer }) {
+      const given = { form: form!, maxBytes: limits.avatarBytes, longer }
       const put = await putPicture(server_id, given, { user: caller.user_id, reason })
       const { width, height, animated } = put.shown
       return { success: true, icon_url: iconPath(server_id), width, height, size: put.file.size, animated }

@@ -18,16 +18,16 @@ export const stickers = (http: Http<"stickers"> & PictureNeeds): Handlers<typeof
     listStickers: ({ params, caller }) =>
       ask(serverActor, params.server_id, { type: "listStickers", user: caller.user_id }),
 
-    async createSticker({ params: { server_id }, body: { name, image, tags = [] }, caller, reason }) {
+    async createSticker({ params: { server_id }, body: { name, image, tags = [] }, caller, reason, longer }) {
       const user = caller.user_id
       await ask(serverActor, server_id, { type: "requireEmojiManager", user })
       const create = (file: FileState, picture: StickerFile) =>
         ask(serverActor, server_id, { type: "createSticker", user, reason, name, tags, picture, file })
       const { bytes } = image
-      if (pictureTypeOf(bytes))
-        return withPicture(http, serverFiles(server_id), { bytes, use: "sticker", user_id: user }, (file, shown) =>
-          create(file, stickerFileOf(shown)),
-        )
+      if (pictureTypeOf(bytes)) {
+        const picture = { bytes, use: "sticker", user_id: user, longer } as const
+        return withPicture(http, serverFiles(server_id), picture, (file, shown) => create(file, stickerFileOf(shown)))
+      }
       const lottie = lottieOf(bytes)
       if (!lottie) throw fail("invalid_file")
       return withFile(http, server_id, { bytes, content_type: lottie.content_type }, file => create(file, lottie))

@@ -29,6 +29,7 @@ import { missingBlob } from "../../storage/messages/uploads.ts"
 import { deleteUnused, harmless, isUnanswered, leaveToSweep } from "../shared/files.ts"
 import { maxBytesBesideFile, type StreamedFile } from "../server/form-stream.ts"
 import { sizeMessage } from "../server/multipart.ts"
+import type { Longer } from "../server/answer-clock.ts"
 import type { Handlers } from "../server/handlers.ts"
 import type { Http, Jobs, Uses } from "../shared/http.ts"
 
@@ -58,6 +59,7 @@ function createKeep(http: AttachmentNeeds) {
     given: StreamedFile,
     limit: number,
     attempt: Attempt,
+    longer: Longer,
   ): Promise<NewUpload> {
     const filename = cleanFilename(given.filename)
     const declared = declaredType(given.type)
@@ -70,7 +72,7 @@ function createKeep(http: AttachmentNeeds) {
     await storage.files.announce(key, secondsAt(clock()) + day)
     let isStored = false
     try {
-      await blobs.putPieces(key, passing(given, examined, limit))
+      await longer(() => blobs.putPieces(key, passing(given, examined, limit)))
       isStored = true
       const { size, hash, content_type } = examined.facts()
       if ((await storage.fileBlocks.reasonAgainst(hash)) !== undefined) throw fail("file_blocked")
@@ -173,7 +175,7 @@ export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
     user_id === user || mayReadInAny(await storage.uploads.channelsShowing(file, user, maxChannelsTried), user)
 
   return {
-    async uploadAttachment({ params, caller, form }) {
+    async uploadAttachment({ params, caller, form, longer }) {
       const user = caller.user_id
       await ask(channelActor, params.channel_id, { type: "requireUpload", user })
       if (await storage.fileBlocks.isBlockedUploader(user, secondsAt(clock()))) throw fail("uploads_blocked")
@@ -185,7 +187,7 @@ export const attachments = (http: AttachmentNeeds): Handlers<typeof routes> => {
         throw fail("upload_limit", { retry_after: (today + 1) * day - now })
       const attempt = { isUndecided: false }
       try {
-        return uploadObject(await keep(user, await form!.file(), max_file_size_mb * megabyte, attempt))
+        return uploadObject(await keep(user, await form!.file(), max_file_size_mb * megabyte, attempt, longer))
       } catch (error) {
         if (!attempt.isUndecided)
           await storage.uploads

@@ -117,7 +117,7 @@ export const uploadSessions = (http: UploadSessionNeeds): Handlers<typeof routes
       return { session_id: id, chunk_size: chunkBytes, total_chunks, expires_at }
     },
 
-    async uploadChunk({ params: { session_id }, query: { chunk_index, chunk_checksum }, caller, form }) {
+    async uploadChunk({ params: { session_id }, query: { chunk_index, chunk_checksum }, caller, form, longer }) {
       const now = secondsAt(clock())
       const session = await openSession(session_id, caller.user_id, now)
       const { total_chunks } = session
@@ -133,7 +133,7 @@ export const uploadSessions = (http: UploadSessionNeeds): Handlers<typeof routes
       let isStored = false
       let isUndecided = false
       try {
-        await blobs.putPieces(key, checked(file, bytes, chunk_checksum?.toLowerCase()))
+        await longer(() => blobs.putPieces(key, checked(file, bytes, chunk_checksum?.toLowerCase())))
         isStored = true
         isUndecided = true
         await put(session_id, chunk_index, blob).catch((error: unknown) => {

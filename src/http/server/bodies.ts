@@ -2,8 +2,10 @@ import { fail } from "../../contract/core/errors.ts"
 import type { Form, Route } from "../../contract/core/registry.ts"
 import { ByteBudget } from "../../std/byte-budget.ts"
 import { OnePerTurn } from "../../std/one-per-turn.ts"
+import { AnswerClock, inTime } from "./answer-clock.ts"
 import type { Exchange } from "./exchange.ts"
 import { FormStream, maxBytesBesideFile } from "./form-stream.ts"
+import type { Call } from "./handlers.ts"
 import { Inflow } from "./inflow.ts"
 import { fileTooLarge, readForm, sizeMessage } from "./multipart.ts"
 import type { PreparedRoute } from "./prepared-route.ts"
@@ -44,12 +46,13 @@ export interface BodyLimits {
 const maxBodyTimeoutMs = 7_000
 
 type Content = string | Buffer | undefined
+type FileIn = Pick<Call, "form" | "longer">
+const noFile: FileIn = { form: undefined, longer: inTime }
 
 /** Takes in the bodies of requests within their limits. */
 export function createBodies(limits: BodyLimits) {
   const { uploads, streams, answerTimeoutMs } = limits
   const idleTimeoutMs = Math.min(limits.body.timeoutMs, maxBodyTimeoutMs)
-  const fileTimeoutMs = Math.max(uploads.timeoutMs, answerTimeoutMs)
   const uploadBudget = new ByteBudget(uploads.maxBytes, uploads.maxBytesPerUser)
   const streamBudget = new ByteBudget(streams.maxBytes, uploads.maxBytesPerUser)
   const inflow = new Inflow(streams.bufferBytes)
@@ -98,22 +101,11 @@ export function createBodies(limits: BodyLimits) {
   }
 
   /** The time that a body takes to arrive has a limit of its own. */
-  async function arrived(exchange: Exchange, body: RequestBody, timeoutMs: number): Promise<void> {
-    if (!body.settled || timeoutMs > answerTimeoutMs) exchange.dueAt = Infinity
-    await body.whenSettled()
-    if (exchange.dueAt === Infinity) exchange.dueAt = performance.now() + timeoutMs
-  }
-
-  /**
-   * The file of a form: it may take its time as long as it keeps coming, and then until the disk
-   * has it.
-   */
-  function streamOf({ route }: PreparedRoute, exchange: Exchange, body: StreamedBody): FormStream {
+  async function arrived(exchange: Exchange, body: RequestBody): Promise<void> {
+    if (body.settled) return
     exchange.dueAt = Infinity
-    body.onEnd(() => {
-      exchange.dueAt = performance.now() + uploads.timeoutMs
-    })
-    return new FormStream(body, route.form!.file!.name, exchange.contentType)
+    await body.whenSettled()
+    exchange.dueAt = performance.now() + answerTimeoutMs
   }
 
   /** To look at a large one takes its time: not in this turn, if another one was looked at in it. */
@@ -122,13 +114,13 @@ export function createBodies(limits: BodyLimits) {
     return text === undefined || text.length <= largeBodyCharacters ? text : largeBodies.wait().then(() => text)
   }
 
-  async function bytesOf(exchange: Exchange, body: RequestBody, timeoutMs: number): Promise<Buffer | undefined> {
-    await arrived(exchange, body, timeoutMs)
+  async function bytesOf(exchange: Exchange, body: RequestBody): Promise<Buffer | undefined> {
+    await arrived(exchange, body)
     return body.bytes()
   }
 
   async function textOf(exchange: Exchange, body: RequestBody): Promise<string | undefined> {
-    await arrived(exchange, body, answerTimeoutMs)
+    await arrived(exchange, body)
     return textIn(body)
   }
 
@@ -148,8 +140,7 @@ export function createBodies(limits: BodyLimits) {
      * Before it is looked at by `valueOf`, the caller looks whether the client is still there.
      */
     contentOf({ route }: PreparedRoute, exchange: Exchange, body: RequestBody): Content | Promise<Content> {
-      // What is done to a file may take longer than other answers.
-      if (route.form) return bytesOf(exchange, body, route.form.file ? fileTimeoutMs : answerTimeoutMs)
+      if (route.form) return bytesOf(exchange, body)
       return body.settled ? textIn(body) : textOf(exchange, body)
     },
 
@@ -161,8 +152,16 @@ export function createBodies(limits: BodyLimits) {
       return readBody(content as string | undefined, route.body!, { optional, maxDepth, maxValues })
     },
 
-    /** A form whose file is read while it comes. */
-    formIn: streamOf,
+    /** Of a request that brings a file: its form, where it is read while it comes, and what does not count as its answer's time. */
+    fileIn({ route }: PreparedRoute, exchange: Exchange, body: RequestBody | StreamedBody | undefined): FileIn {
+      const file = route.form?.file
+      if (!body || !file) return noFile
+      const clock = new AnswerClock(exchange, answerTimeoutMs, uploads.timeoutMs, body.settled)
+      const { longer } = clock
+      if (!(body instanceof StreamedBody)) return { form: undefined, longer }
+      if (!body.settled) body.onEnd(() => clock.whole())
+      return { form: new FormStream(body, file.name, exchange.contentType, longer), longer }
+    },
 
     /** Files are long: a refusal waits until its reader has stopped writing. */
     async drain(exchange: Exchange, body: RequestBody | StreamedBody): Promise<void> {

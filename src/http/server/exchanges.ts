@@ -170,6 +170,15 @@ export class Exchanges implements ExchangeSurroundings {
     exchange.reply(status, json, JSON.stringify(body))
   }
 
+  /** Who still writes is told when they have stopped, as they would not read it before. */
+  #refuseLate(exchange: Exchange, late: Failure): void {
+    const { body } = exchange
+    if (!body || body.settled) return this.refuse(exchange, late)
+    exchange.dueAt = Infinity
+    const refuse = () => this.refuse(exchange, late)
+    body.drained().then(refuse, refuse)
+  }
+
   #refuseOverdue(): boolean {
     const now = performance.now()
     let [late, count]: [object | undefined, number] = [undefined, 0]
@@ -185,7 +194,7 @@ export class Exchanges implements ExchangeSurroundings {
           const { step, requestId, startedAt } = exchange
           late ??= { step, request_id: requestId, path: loggedPath(exchange.url), took_ms: Math.round(now - startedAt) }
           count++
-          this.refuse(exchange, unavailable(`no answer in time: ${step}`))
+          this.#refuseLate(exchange, unavailable(`no answer in time: ${step}`))
         }
     }
     // One line for all that are late at once.

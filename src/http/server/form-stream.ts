@@ -1,4 +1,5 @@
 import { boundaryOf, headOf, maxHeadBytes, malformed, maxParts } from "./multipart.ts"
+import type { Longer } from "./answer-clock.ts"
 import type { StreamedBody } from "./streamed-body.ts"
 import { invalid } from "./validation.ts"
 
@@ -24,19 +25,26 @@ const tooMuch = () =>
  */
 export class FormStream {
   readonly #body: StreamedBody
+  readonly #longer: Longer
   readonly #name: string
   readonly #delimiter: Buffer
   #rest: Buffer = Buffer.alloc(0)
   /** Bytes that came before what is left. */
   #passed = 0
 
-  constructor(body: StreamedBody, name: string, contentType: string | undefined) {
+  constructor(body: StreamedBody, name: string, contentType: string | undefined, longer: Longer) {
     this.#body = body
+    this.#longer = longer
     this.#name = name
     this.#delimiter = Buffer.from(`\r\n--${boundaryOf(contentType)}`, "latin1")
   }
 
-  async file(): Promise<StreamedFile> {
+  /** Waits until its head has come. */
+  file(): Promise<StreamedFile> {
+    return this.#longer(() => this.#find())
+  }
+
+  async #find(): Promise<StreamedFile> {
     // The first delimiter may be the form's beginning, where no line has to end.
     this.#rest = Buffer.from("\r\n")
     this.#passed = -2

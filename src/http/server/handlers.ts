@@ -4,6 +4,7 @@ import { shownBadges } from "../../domain/accounts/badges.ts"
 import type { Actor } from "../../domain/accounts/accounts.ts"
 import type { Operator } from "../../domain/operators/operators.ts"
 import type { TrailNote } from "../../domain/operators/trail.ts"
+import type { Longer } from "./answer-clock.ts"
 import type { FormStream } from "./form-stream.ts"
 
 /** A request that has passed every check. */
@@ -29,6 +30,8 @@ export interface Call<R extends Route = Route> {
   readonly reason: string | undefined
   /** The form whose file comes while it is taken, where the route has such a one. */
   readonly form: FormStream | undefined
+  /** The time that it takes does not count as the answer's: writing a file, waiting for a job worker. */
+  readonly longer: Longer
   /**
    * Which bytes are asked for, as the header `Range` says, and of which version alone, as
    * `If-Range` does.

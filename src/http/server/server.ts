@@ -163,7 +163,6 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
 
       exchange.step = "body"
       if (body?.isCharged && caller) body.belongTo(`user ${caller.owner_id ?? caller.user_id}`)
-      const stream = body instanceof StreamedBody ? body : undefined
       const whole = body instanceof StreamedBody ? undefined : body
       const arriving = whole && bodies.contentOf(prepared, exchange, whole)
       const content = arriving instanceof Promise ? await arriving : arriving
@@ -171,7 +170,7 @@ export function createHttpServer({ handlers, access: rules, limits, ...options }
       const call = {
         params: parameters.length > 0 ? readParams(parameters, exchange.path, route.params) : undefined,
         query: route.query && readQuery(exchange.queryText, route.query),
-        form: stream && bodies.formIn(prepared, exchange, stream),
+        ...bodies.fileIn(prepared, exchange, body),
         body: whole && bodies.valueOf(prepared, exchange, content),
         caller,
         operator,

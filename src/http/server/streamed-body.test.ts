@@ -1,6 +1,7 @@
 import type { HttpResponse } from "uWebSockets.js"
 import { expect, test } from "vitest"
 import { fail, Failure } from "../../contract/core/errors.ts"
+import { inTime } from "./answer-clock.ts"
 import { FormStream } from "./form-stream.ts"
 import { ByteBudget } from "../../std/byte-budget.ts"
 import { bufferBytes, Inflow } from "./inflow.ts"
@@ -223,7 +224,7 @@ test("what nobody reads yet counts until it is read, and one user has few bodies
 
 const form = (contentType = "multipart/form-data; boundary=X") => {
   const arrival = arriving()
-  return { ...arrival, stream: new FormStream(arrival.body, "file", contentType) }
+  return { ...arrival, stream: new FormStream(arrival.body, "file", contentType, inTime) }
 }
 const whole =
   'before\r\n--X\r\nContent-Disposition: form-data; name="x"\r\n\r\nother\r\n--X  \r\n' +

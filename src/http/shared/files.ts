@@ -8,6 +8,7 @@ import type { PictureUse } from "../../contract/core/jobs.ts"
 import type { FileState } from "../../domain/core/file-types.ts"
 import { drawnPicture, pictureHeadBytes, pictureTypeOf, type EncodedPicture } from "../../domain/core/pictures.ts"
 import { incomingFile, newBlobName, serverFile, serverFiles, userFiles, type Blobs } from "../../storage/core/blobs.ts"
+import type { Longer } from "../server/answer-clock.ts"
 import type { FormStream } from "../server/form-stream.ts"
 import { fileTooLarge } from "../server/multipart.ts"
 import type { Http, Uses } from "./http.ts"
@@ -98,7 +99,7 @@ type GivenPicture = { readonly bytes: Uint8Array } | { readonly form: FormStream
 export async function withPicture<T>(
   http: PictureNeeds,
   folder: string,
-  { use, user_id, ...given }: GivenPicture & { use: PictureUse; user_id: Snowflake },
+  { use, user_id, longer, ...given }: GivenPicture & { use: PictureUse; user_id: Snowflake; longer: Longer },
   turn: (file: FileState, shown: EncodedPicture, replaced: (former: string | undefined) => void) => Promise<T>,
 ): Promise<T> {
   const { integrations, storage, clock } = http
@@ -106,14 +107,14 @@ export async function withPicture<T>(
   const source = incomingFile(newBlobName())
   await storage.files.announce(source, secondsAt(clock()))
   try {
-    await integrations.blobs.putPieces(source, ofPicture(pieces))
+    await longer(() => integrations.blobs.putPieces(source, ofPicture(pieces)))
   } catch (error) {
     await (isUnanswered(error) ? leaveToSweep(http, source) : deleteIncoming(http, source))
     throw error
   }
   let former: string | undefined
   try {
-    const picture = await integrations.pictures.encode({ source, folder, use, user_id })
+    const picture = await longer(() => integrations.pictures.encode({ source, folder, use, user_id }))
     const { file, content_type, hash, size, ...shown } = picture
     return await naming(http, folder + file, () =>
       turn({ file, content_type, hash, size }, { ...shown, content_type }, key => (former = key)),
