@@ -1,5 +1,6 @@
 import { STATUS_CODES } from "node:http"
 import type { HttpRequest, HttpResponse } from "uWebSockets.js"
+import type { Failure } from "../../contract/core/errors.ts"
 import { withForwarded, type Address } from "../../domain/core/client-address.ts"
 import type { RouteMetrics } from "../../observability/metrics.ts"
 import type { Span } from "../../observability/traces.ts"
@@ -65,6 +66,8 @@ export class Exchange {
   readonly startedAt = performance.now()
   /** When it is refused if it has no answer. */
   dueAt = Infinity
+  /** It was too late: whatever its handler says then, this is the answer. */
+  late: Failure | undefined
   /** The step that it is at; named when it has no answer in time. */
   step: "admission" | "body" | "handler" = "admission"
   readonly isHead: boolean

@@ -159,7 +159,7 @@ export class Exchanges implements ExchangeSurroundings {
 
   /** Answers what failed. */
   refuse(exchange: Exchange, error: unknown): void {
-    const failure = toFailure(error)
+    const failure = exchange.late ?? toFailure(error)
     if (isBug(failure))
       this.#options.log.error(
         { err: failure.cause, request_id: exchange.requestId, path: loggedPath(exchange.url) },
@@ -174,6 +174,7 @@ export class Exchanges implements ExchangeSurroundings {
   #refuseLate(exchange: Exchange, late: Failure): void {
     const { body } = exchange
     if (!body || body.settled) return this.refuse(exchange, late)
+    exchange.late = late
     exchange.dueAt = Infinity
     const refuse = () => this.refuse(exchange, late)
     body.drained().then(refuse, refuse)

@@ -526,6 +526,27 @@ test("EXCH1, EXCH2: a client that goes away while its answer is made harms nobod
   expect((await call("GET", "/health")).status).toBe(200)
 })
 
+test("who still sends a file when its answer is late is told so once all has passed, whatever the handler meets meanwhile", async () => {
+  // Late after 4 s and a look, then bytes pass by for 300 ms: the handler goes on in between, and refuses.
+  answer = () => new Promise(resolve => setTimeout(() => resolve({}), 4_210))
+  const begun =
+    '--X\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\nContent-Type: text/plain\r\n\r\nhello'
+  const rest = Buffer.alloc(1_000)
+  const seen = await new Promise<string>((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.write(
+        `POST /api/v1/channels/42/attachments HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n` +
+          `Content-Type: multipart/form-data; boundary=X\r\nContent-Length: ${begun.length + rest.length}\r\n\r\n${begun}`,
+      )
+      setTimeout(() => socket.write(rest), 4_260)
+    })
+    socket.on("data", part => (resolve(part.toString()), socket.destroy()))
+    socket.on("error", reject)
+  })
+  expect(seen).toMatch(/^HTTP\/1\.1 503 /)
+  expect(seen).toContain("no answer in time: handler")
+})
+
 test("a file is read when it is wanted and the budget allows; a client that does not read it is cut off", async () => {
   // More than the buffers between two sockets hold.
   stored.bytes = Buffer.alloc(16_000_000, "0123456789abcdef-")
