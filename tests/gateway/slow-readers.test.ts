@@ -76,8 +76,8 @@ test(
     // One that has fallen behind may catch up for a moment, as the kernel's buffers grow.
     await flood("both have fallen behind", async () => {
       const { slow_sockets } = worker.metrics.holdings.look()["gateway"] as { slow_sockets: Record<string, unknown>[] }
-      const behind = slow_sockets.filter(socket => Number(socket["buffered_bytes"]) > 64 * 1024)
-      return new Set(behind.map(({ encoding }) => encoding)).size === 2
+      const most = Math.max(...slow_sockets.map(socket => Number(socket["buffered_bytes"])))
+      return new Set(slow_sockets.map(({ encoding }) => encoding)).size === 2 && most > 64 * 1024
     })
     expect(await fallen(worker)).toBeGreaterThanOrEqual(2)
     // Nobody else is held up by them.
