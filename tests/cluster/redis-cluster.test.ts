@@ -259,7 +259,7 @@ test("P15: jobs run where Redis is a Cluster", async ({ cluster }) => {
 
 test(
   "P1, P2, P3, P5: slots move from master to master under load, and nobody loses a message or a session",
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async ({ cluster }) => {
     const workers = await cluster.boot(2)
     const { ada, lin, list } = await communities(cluster, 6, workers[0]!)
