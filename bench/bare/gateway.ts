@@ -6,7 +6,7 @@
  */
 import uWS from "uWebSockets.js"
 import { opcodes } from "../../src/contract/core/gateway-codes.ts"
-import { onJson, reply, serve } from "./serve.ts"
+import { onJson, reply, serve, upgrade } from "./serve.ts"
 
 export interface BareGatewayOptions {
   /**
@@ -49,13 +49,7 @@ app.ws<Client>("/gateway", {
       class: req.getQuery("class") ?? "json",
       topics: Number(req.getQuery("topics") ?? 1),
     }
-    res.upgrade(
-      client,
-      req.getHeader("sec-websocket-key"),
-      req.getHeader("sec-websocket-protocol"),
-      req.getHeader("sec-websocket-extensions"),
-      context,
-    )
+    upgrade(res, req, context, client)
   },
   open: ws => {
     ws.send(hello)

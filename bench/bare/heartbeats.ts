@@ -4,7 +4,7 @@
  */
 import uWS from "uWebSockets.js"
 import { opcodes } from "../../src/contract/core/gateway-codes.ts"
-import { serve } from "./serve.ts"
+import { serve, upgrade } from "./serve.ts"
 
 interface Client {
   isReady: boolean
@@ -18,15 +18,7 @@ const app = uWS.App()
 
 app.ws<Client>("/gateway", {
   idleTimeout: 0,
-  upgrade: (res, req, context) => {
-    res.upgrade(
-      { isReady: false },
-      req.getHeader("sec-websocket-key"),
-      req.getHeader("sec-websocket-protocol"),
-      req.getHeader("sec-websocket-extensions"),
-      context,
-    )
-  },
+  upgrade: (res, req, context) => upgrade<Client>(res, req, context, { isReady: false }),
   open: ws => {
     ws.send(hello)
   },

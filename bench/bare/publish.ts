@@ -4,7 +4,7 @@
  * nothing.
  */
 import uWS from "uWebSockets.js"
-import { onJson, reply, serve } from "./serve.ts"
+import { onJson, reply, serve, upgrade } from "./serve.ts"
 
 /**
  * An event of Starling's. `content` and `nonce` come from the post and `s` goes on, so that frames
@@ -18,15 +18,7 @@ let opened = 0
 app.ws<{ topics: number }>("/gateway", {
   idleTimeout: 0,
   maxBackpressure: 1024 * 1024,
-  upgrade: (res, req, context) => {
-    res.upgrade(
-      { topics: Number(req.getQuery("topics") ?? 1) },
-      req.getHeader("sec-websocket-key"),
-      req.getHeader("sec-websocket-protocol"),
-      req.getHeader("sec-websocket-extensions"),
-      context,
-    )
-  },
+  upgrade: (res, req, context) => upgrade(res, req, context, { topics: Number(req.getQuery("topics") ?? 1) }),
   open: ws => {
     // Everybody hears the first topic; the others are spread as memberships are.
     ws.subscribe("0")

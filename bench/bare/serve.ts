@@ -1,5 +1,5 @@
 import uWS from "uWebSockets.js"
-import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js"
+import type { HttpRequest, HttpResponse, TemplatedApp, us_socket_context_t } from "uWebSockets.js"
 
 /** Listens on any free port and tells the benchmark, which started this process and ends it. */
 export function serve(app: TemplatedApp): void {
@@ -8,6 +8,22 @@ export function serve(app: TemplatedApp): void {
     process.send?.({ port: uWS.us_socket_local_port(socket) })
   })
   process.on("disconnect", () => process.exit())
+}
+
+/** A WebSocket with what belongs to its client. */
+export function upgrade<Client>(
+  res: HttpResponse,
+  req: HttpRequest,
+  context: us_socket_context_t,
+  client: Client,
+): void {
+  res.upgrade(
+    client,
+    req.getHeader("sec-websocket-key"),
+    req.getHeader("sec-websocket-protocol"),
+    req.getHeader("sec-websocket-extensions"),
+    context,
+  )
 }
 
 /**
