@@ -222,8 +222,7 @@ export const readStateCommands: ActorKind<ServerState, ChannelState, ReadStateCo
           const known = readersFacts.of(draft).get(channel.id)
           const reader = readerOf(user, state)
           if (!known || !reader) return
-          if (known.ordered) noteReader(known, reader)
-          else known.byUser.set(user, reader)
+          noteReader(known, reader)
           readersFacts.of(draft).set(channel.id, known)
         },
         write: [

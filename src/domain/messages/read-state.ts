@@ -149,12 +149,11 @@ export function readersOf(byUser: Map<Snowflake, Reader>): Readers {
 }
 
 /** Somebody has read further, or something for the first time. */
-export function noteReader(
-  { byUser, ordered, ends, beginnings, gapBeginnings, gapEnds }: Readers,
-  reader: Reader,
-): void {
-  const before = byUser.get(reader.user)
-  byUser.set(reader.user, reader)
+export function noteReader(readers: LoadedReaders | Readers, reader: Reader): void {
+  const before = readers.byUser.get(reader.user)
+  readers.byUser.set(reader.user, reader)
+  if (!readers.ordered) return
+  const { ordered, ends, beginnings, gapBeginnings, gapEnds } = readers
   if (before)
     ordered.splice(
       firstNotBelow(ordered.length, i => isBelow(ordered[i]!, before)),
