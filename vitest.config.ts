@@ -14,11 +14,13 @@ const alone = [
 const storms = ["tests/gateway/resume-storm.test.ts", "tests/security/slow-http-readers.test.ts"]
 /**
  * They wait for minutes, for time-outs and for what becomes of a user after a while, and compute little. Beside others that compute they would
- * keep a core from having something to do; beside those that run alone they take hardly anything from them.
+ * keep a core from having something to do; beside one another they hardly do.
  */
 const patient = [
   "tests/process/dependencies-redis.test.ts",
+  "tests/process/dependencies-slow-redis.test.ts",
   "tests/process/dependencies-postgres.test.ts",
+  "tests/process/dependencies-slow-postgres.test.ts",
   "tests/process/dependencies-files.test.ts",
   "tests/voice/voice.test.ts",
   "tests/social/presence.test.ts",
@@ -83,14 +85,23 @@ export default defineConfig({
       },
       {
         extends: true,
-        // When everything else is done, those of one list one after the other: they kill and pause processes, fill disks, and measure how
-        // long clients wait. They start servers of their own.
+        test: {
+          name: "patient",
+          include: patient,
+          globalSetup: "tests/kit/global-setup.ts",
+          maxWorkers: 6,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        // When everything else is done, one after the other: they kill and pause processes, fill disks, and measure how long clients wait.
         test: {
           name: "chaos",
-          include: [...alone, ...patient],
+          include: alone,
           globalSetup: "tests/kit/global-setup.ts",
-          maxWorkers: 4,
-          sequence: { groupOrder: 2 },
+          maxWorkers: 1,
+          sequence: { groupOrder: 3 },
         },
       },
     ],

@@ -4,15 +4,15 @@
  */
 import { relative } from "node:path"
 
-/** A second look at more files than that, or later, would say nothing or take too long. */
-const secondLook = { files: 6, minutes: 30 }
+/** A second look at more files than that would say nothing or take too long. */
+const maxFilesLookedAtAgain = 6
 
 export const brokenOf = ({ files }) => files.filter(({ status }) => status === "failed")
 
 /** An error that belongs to no test is not forgiven: no file tells where to look for it. */
-export function isWorthASecondLook(run, minutes) {
+export function isWorthASecondLook(run) {
   const broken = brokenOf(run).length
-  return run.uncaught === 0 && broken > 0 && broken <= secondLook.files && minutes < secondLook.minutes
+  return run.uncaught === 0 && broken > 0 && broken <= maxFilesLookedAtAgain
 }
 
 /** A file of the second run stands for that of the first; one that did not run again has failed. */
@@ -36,18 +36,24 @@ export function count({ code, files }) {
   }
 }
 
-/** Two lines for each test that failed: its name, and what was wrong. */
+/** Two lines for each test that failed: its name, and how what was wrong begins. */
 export function reasonsOf(run, word, root) {
   return brokenOf(run).flatMap(({ name, message, assertionResults }) => {
     const file = relative(root, name)
     const failures = assertionResults.filter(isFailed)
-    if (failures.length === 0) return [`${word} ${file}\n  ${firstLine(message ?? "")}`]
-    return failures.map(test => `${word} ${file}: ${test.fullName}\n  ${firstLine(test.failureMessages[0] ?? "")}`)
+    if (failures.length === 0) return [`${word} ${file}\n  ${beginningOf(message ?? "")}`]
+    return failures.map(test => `${word} ${file}: ${test.fullName}\n  ${beginningOf(test.failureMessages[0] ?? "")}`)
   })
 }
 
 /** Vitest colours what it says. */
 const colours = new RegExp(`${String.fromCodePoint(27)}\\[[0-9;]*m`, "g")
-const firstLine = text => text.replaceAll(colours, "").split("\n", 1)[0].slice(0, 300)
+/** Without the stack; what a chaos run found stands below the line that names its seed. */
+const beginningOf = text =>
+  text
+    .replaceAll(colours, "")
+    .split(/\n\s+at /, 1)[0]
+    .replaceAll(/\s*\n\s*/g, " / ")
+    .slice(0, 1_000)
 
 const isFailed = test => test.status === "failed"

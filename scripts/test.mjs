@@ -29,7 +29,6 @@ if (asked.length === 0) {
 
 const folder = mkdtempSync(join(tmpdir(), "starling-results-"))
 const vitest = join(root, "node_modules", "vitest", "vitest.mjs")
-const startedAt = performance.now()
 
 let running
 let isStopped = false
@@ -43,8 +42,7 @@ process.on("SIGTERM", () => {
 })
 
 const first = await runTests("first", asked)
-const minutes = (performance.now() - startedAt) / 60_000
-const isWanted = asked.length === 0 && !isStopped && isWorthASecondLook(first, minutes)
+const isWanted = asked.length === 0 && !isStopped && isWorthASecondLook(first)
 const again = isWanted ? await lookAgain(brokenOf(first)) : undefined
 rmSync(folder, { recursive: true })
 

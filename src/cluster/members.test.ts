@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto"
+import { setImmediate } from "node:timers/promises"
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest"
 import { until } from "../../tests/kit/until.ts"
 import { systemClock } from "../std/system-clock.ts"
@@ -17,6 +18,7 @@ function timed() {
   const at = { ms: 1_000 }
   const keys = redisKeys(`test-${randomUUID()}:`)
   let renew: () => void = () => {}
+  let awaitedEnds: () => void = () => {}
   const over: string[] = []
   const membership = new Membership({
     redis,
@@ -28,6 +30,10 @@ function timed() {
       monotonic: () => at.ms,
       every: (_ms, action) => {
         renew = action
+        return { stop() {} }
+      },
+      after: (_ms, action) => {
+        awaitedEnds = action
         return { stop() {} }
       },
     },
@@ -52,7 +58,7 @@ function timed() {
   }
   const show = (id: string, ...more: unknown[]) =>
     redis.hset(keys.members, id, JSON.stringify([1, "web", "test", 1, false, 0, ...more]))
-  return { at, membership, renewed, show, keys }
+  return { at, membership, renewed, show, keys, awaitedEnds: () => awaitedEnds() }
 }
 
 test("ALIVE5: there is no term before the first renewal and after the end, and another one after a silence", async () => {
@@ -71,6 +77,36 @@ test("ALIVE5: there is no term before the first renewal and after the end, and a
   await membership.leave()
   expect(membership.serving).toBe(true)
   expect(membership.term).toBeUndefined()
+})
+
+test("ALIVE6: what comes in a silence waits for the renewal, for a second after the first that came and not longer", async () => {
+  const { at, membership, renewed, awaitedEnds } = timed()
+  const stateOf = (wait: Promise<void> | undefined) => Promise.race([wait?.then(() => "over"), setImmediate("waits")])
+  await membership.start()
+  expect(membership.untilServing()).toBeUndefined()
+
+  at.ms += 10_000
+  const [first, second] = [membership.untilServing(), membership.untilServing()]
+  expect(await stateOf(first)).toBe("waits")
+  await renewed()
+  await Promise.all([first, second])
+  expect(membership.untilServing()).toBeUndefined()
+
+  at.ms += 1_500
+  const third = membership.untilServing()
+  expect(await stateOf(third)).toBe("waits")
+  awaitedEnds()
+  await third
+  expect(membership.serving).toBe(false)
+  // Nobody waits any more in this silence, and again in the next one.
+  expect(membership.untilServing()).toBeUndefined()
+  await renewed()
+  at.ms += 1_500
+  const fourth = membership.untilServing()
+  expect(await stateOf(fourth)).toBe("waits")
+  membership.stop()
+  await fourth
+  expect(membership.untilServing()).toBeUndefined()
 })
 
 test("ALIVE5: there is no term beside a web worker of the version before, and another one afterwards", async () => {

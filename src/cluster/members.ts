@@ -62,6 +62,8 @@ interface Seen extends Shown {
   stoodStill: number
 }
 
+/** Milliseconds; the next renewal comes sooner wherever Redis is there. */
+const awaitedForMs = 1_000
 /** Milliseconds for which a member of an older version that is gone is still reckoned with. */
 const olderKeptMs = 60_000
 
@@ -75,6 +77,8 @@ const olderKeptMs = 60_000
  *   ALIVE5  A term ends before a worker that shows nothing new for `serveForMs` could serve again: another follows each
  *       silence and another Redis. There is none before the first renewal, after the end, and
  *       beside a web worker of a version that tells nobody which sessions it ends.
+ *   ALIVE6  What comes in a silence waits for the renewal that ends it, until a second after the first that came: a worker
+ *       that stood still refuses nothing for that, and one whose Redis is away refuses all but the first.
  */
 export class Membership {
   readonly #options: MembershipOptions
@@ -95,6 +99,8 @@ export class Membership {
   #olderAt = -Infinity
   #term = 0
   #isBesideOlder = false
+  /** Of those who wait in this silence. `isOver`: the renewal did not come in time. */
+  #awaited: { readonly renewal: Promise<void>; isOver: boolean; end(): void } | undefined
   #timer: Timer | undefined
   #round: Promise<void> | undefined
   #stopped = false
@@ -124,6 +130,29 @@ export class Membership {
   /** ALIVE1 */
   get serving(): boolean {
     return this.#options.clock.monotonic() - this.#renewedAt < this.#options.timing.serveForMs
+  }
+
+  /** Undefined while it serves, and when no wait would help; else resolves when one of the two is so (ALIVE6). */
+  untilServing(): Promise<void> | undefined {
+    if (this.serving || this.#stopped) return undefined
+    const awaited = (this.#awaited ??= this.#awaitRenewal())
+    return awaited.isOver ? undefined : awaited.renewal
+  }
+
+  #awaitRenewal() {
+    let resolve: () => void = () => {}
+    const renewal = new Promise<void>(resolved => (resolve = resolved))
+    const awaited = {
+      renewal,
+      isOver: false,
+      end() {
+        timer.stop()
+        awaited.isOver = true
+        resolve()
+      },
+    }
+    const timer = this.#options.clock.after(awaitedForMs, () => awaited.end())
+    return awaited
   }
 
   /** ALIVE5: what was true of other workers' changes goes on being true within one. */
@@ -219,6 +248,7 @@ export class Membership {
   stop(): void {
     this.#stopped = true
     this.#timer?.stop()
+    this.#awaited?.end()
   }
 
   async #renew(): Promise<void> {
@@ -259,6 +289,10 @@ export class Membership {
       this.#term++
     }
     this.#renewedAt = startedAt
+    if (this.serving) {
+      this.#awaited?.end()
+      this.#awaited = undefined
+    }
     const elapsed = this.#lastRound === undefined ? 0 : Math.min(startedAt - this.#lastRound, 2 * timing.renewEveryMs) // ALIVE2
     this.#lastRound = startedAt
     this.#wellFor += elapsed

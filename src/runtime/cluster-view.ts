@@ -7,6 +7,8 @@ export interface ClusterView {
   readonly self: Member
   /** Whether this worker may decide anything: its last renewal is young enough. */
   readonly serving: boolean
+  /** Undefined, or pending in a silence that may soon be over: `serving` says how it ended (ALIVE6). */
+  untilServing(): Promise<void> | undefined
   /** Undefined, or pending while it is not known whether PostgreSQL has what it had: before that nothing is decided (LOSS1). */
   untilWhole(): Promise<void> | undefined
   /** Milliseconds in which Redis was seen to be there, and to be the same. */
@@ -80,6 +82,7 @@ export const clusterView = (
   get serving() {
     return membership.serving
   },
+  untilServing: () => membership.untilServing(),
   untilWhole: () => watch?.untilWhole(),
   get wellForMs() {
     return membership.wellFor

@@ -106,7 +106,7 @@ export interface HostOptions {
   >
   readonly logs: Pick<DeliveryLogs, "places">
   readonly ephemeral: EphemeralTargets
-  readonly view: Pick<ClusterView, "serving" | "untilWhole">
+  readonly view: Pick<ClusterView, "serving" | "untilServing" | "untilWhole">
   readonly bounds: {
     readonly mailbox: number
     readonly homes: number
@@ -239,8 +239,8 @@ export class Host {
 
   #perform(envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
     const { bounds, view } = this.#options
-    const whole = view.untilWhole()
-    if (whole) return this.#performAfter(whole, envelope, onShard)
+    const wait = view.untilWhole() ?? view.untilServing()
+    if (wait) return this.#performAfter(wait, envelope, onShard)
     if (!view.serving) return Promise.reject(unavailable("worker is not serving")) // HOST3
     const shard = this.#shards.get(onShard ?? shardOf(envelope.id!))
     if (!shard || shard.closing) return Promise.reject(new ShardMoved())
@@ -248,8 +248,8 @@ export class Host {
     return this.#once(shard, envelope)
   }
 
-  async #performAfter(whole: Promise<void>, envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
-    await whole
+  async #performAfter(wait: Promise<void>, envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
+    await wait
     return this.#perform(envelope, onShard)
   }
 
@@ -411,6 +411,8 @@ export class Host {
     const loads = needs && home.loadMissing(needs, application.source, clock.now())
     if (loads) return loads
     if (home.shard.closing) throw new ShardMoved() // HOST3
+    const renewal = this.#options.view.untilServing()
+    if (renewal) return renewal
     if (!this.#options.view.serving) throw unavailable("worker is not serving") // HOST3
     const now = clock.now()
     const records: Write[] = []
@@ -541,6 +543,7 @@ export class Host {
     homes: readonly (readonly [shard: number, homes: readonly Snowflake[]])[],
   ): Promise<Registration[]> {
     await this.#options.view.untilWhole()
+    await this.#options.view.untilServing()
     if (!this.#options.view.serving) throw unavailable("worker is not serving")
     const shards = homes.map(([number]) => {
       const shard = this.#shards.get(number)

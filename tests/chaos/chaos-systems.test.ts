@@ -19,7 +19,7 @@ test.each([
   ["a Redis Cluster of three masters", startOnRedisCluster, 2],
 ] as const)(
   "P1 to P8, P11 to P15: chaos on %s loses, doubles and reorders nothing",
-  { timeout: 240_000 },
+  { timeout: 400_000 },
   async (_, start, workers) => {
     const folder = await mkdtemp(join(tmpdir(), "starling-chaos-"))
     const result = await runChaos({ start, seed, seconds: 9, folder, workers })

@@ -16,6 +16,15 @@ export function summaryOf(result: ChaosResult): string {
   const longest = gaps.toSorted((a, b) => b.milliseconds - a.milliseconds).slice(0, 5)
   return [
     `seed ${seed}, ${seconds} s`,
+    // First: a list of what failed in a whole run of the tests shows how each message begins.
+    ...missing.map(what => `MISSING ${what}`),
+    ...findings
+      .slice(0, shown)
+      .map(
+        ({ promise, what, at }) =>
+          `FOUND ${promise} ${what}${at === undefined ? "" : ` (at ${(at / 1e9).toFixed(3)} s)`}`,
+      ),
+    ...(findings.length > shown ? [`FOUND ${findings.length - shown} more`] : []),
     `schedule: ${schedule.main.map(({ at, fault }) => `${(at / 1_000).toFixed(1)} ${fault}`).join("; ")}`,
     `beside it: ${schedule.side.map(({ at, fault }) => `${(at / 1_000).toFixed(1)} ${fault}`).join("; ")}`,
     ...(schedule.left.length > 0 ? [`left out of so short a run: ${schedule.left.join(", ")}`] : []),
@@ -28,14 +37,6 @@ export function summaryOf(result: ChaosResult): string {
       .join(", ")}`,
     `longest without an acknowledgement: ${longest.map(({ fault, milliseconds }) => `${fault} ${(milliseconds / 1_000).toFixed(1)} s`).join("; ")}`,
     `lost: ${of("P1")}, doubled: ${of("P2")}, out of order: ${of("P3")}, holes: ${of("P5")}`,
-    ...missing.map(what => `MISSING ${what}`),
-    ...findings
-      .slice(0, shown)
-      .map(
-        ({ promise, what, at }) =>
-          `FOUND ${promise} ${what}${at === undefined ? "" : ` (at ${(at / 1e9).toFixed(3)} s)`}`,
-      ),
-    ...(findings.length > shown ? [`FOUND ${findings.length - shown} more`] : []),
     `history: ${historyFile}`,
   ].join("\n")
 }

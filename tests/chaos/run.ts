@@ -58,8 +58,11 @@ export interface ChaosResult {
 }
 
 const warmUp = 2_000
-/** Workers that died often come back the later. */
-const healing = 40_000
+/**
+ * Nothing is promised about it. Workers that died often come back the later, and on a slow machine the start of three programs takes two
+ * cores for half a minute.
+ */
+const healing = 120_000
 const settling = 20_000
 /** More than an event may be under way. */
 const heardAfterMs = 1_200

@@ -1,4 +1,4 @@
-/** Messages between workers that come twice. While PostgreSQL or Redis is away: dependencies-postgres.test.ts and dependencies-redis.test.ts. */
+/** Messages between workers that come twice. While PostgreSQL or Redis is away: `dependencies-*` of tests/process. */
 import { Redis } from "ioredis"
 import { describe } from "vitest"
 import { redisKeys } from "../../src/cluster/keys.ts"

@@ -79,20 +79,21 @@ const computing: Readonly<Record<string, number>> = {
   // Late, though long: until then the object store that it needs is built.
   "tests/messages/file-store.test.ts": 9,
 }
-/**
- * After all others, in this order, with their seconds. Four workers come to them so that of those that run alone hardly two run at
- * once.
- */
+/** After all others, in this order, with their seconds. */
 const last = [
-  "tests/process/dependencies-redis.test.ts", // 170
-  "tests/process/dependencies-postgres.test.ts", // 140
-  "tests/chaos/chaos.test.ts", // 95, alone
-  "tests/voice/voice.test.ts", // 60
+  // Six at once.
+  "tests/process/dependencies-slow-redis.test.ts", // 115
+  "tests/process/dependencies-slow-postgres.test.ts", // 115
+  "tests/process/dependencies-redis.test.ts", // 85
+  "tests/process/dependencies-postgres.test.ts", // 80
   "tests/social/presence.test.ts", // 70
-  "tests/chaos/chaos-systems.test.ts", // 45, alone, after the one above
-  "tests/communities/temporary-members.test.ts", // 30
-  "tests/security/bad-neighbour/bad-neighbour.test.ts", // 65, alone, after PostgreSQL
+  "tests/voice/voice.test.ts", // 60
   "tests/process/dependencies-files.test.ts", // 60
+  "tests/communities/temporary-members.test.ts", // 30
+  // Alone.
+  "tests/chaos/chaos.test.ts", // 95
+  "tests/chaos/chaos-systems.test.ts", // 45
+  "tests/security/bad-neighbour/bad-neighbour.test.ts", // 65
 ]
 const shortSeconds = 3
 /** Workers that take what computes, while another one waits. */

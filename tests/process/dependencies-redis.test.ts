@@ -1,32 +1,10 @@
-/** P11: Redis killed, paused, slow, out of memory, a replica, or empty. */
+/** P11: Redis killed, out of memory, a replica, or empty. */
 import { afterAll, beforeAll } from "vitest"
 import { end, start, suffer, type Fault, type World } from "../kit/dependencies.ts"
 import { test } from "../kit/test.ts"
 
 const faults: Fault[] = [
   { name: "Redis killed", begin: ({ redis }) => redis.kill(), end: ({ redis }) => redis.start() },
-  { name: "Redis paused", begin: ({ redis }) => redis.pause(), end: ({ redis }) => redis.resume() },
-  {
-    name: "way to Redis cut",
-    begin: async ({ links }) => links.redis.set({ cut: true }),
-    end: async ({ links }) => links.redis.set({}),
-  },
-  {
-    name: "Redis 2 s late",
-    begin: async ({ links }) => links.redis.set({ delayMs: 1_000 }),
-    end: async ({ links }) => links.redis.set({}),
-  },
-  {
-    name: "Redis 0.8 s late, which is in time for each command, but not for all of a request",
-    begin: async ({ links }) => links.redis.set({ delayMs: 400 }),
-    end: async ({ links }) => links.redis.set({}),
-    serves: true,
-  },
-  {
-    name: "replies of Redis lost",
-    begin: async ({ links }) => links.redis.set({ lost: "replies" }),
-    end: async ({ links }) => links.redis.set({}),
-  },
   {
     name: "Redis out of memory",
     begin: ({ redis }) => redis.command("CONFIG", "SET", "maxmemory", "1"),

@@ -1,4 +1,5 @@
-/** A worker that stands still while a session ends keeps it in its memory. */
+/** A worker that stands still: what comes meanwhile, and what it still has in its memory when it goes on. */
+import { setTimeout as sleep } from "node:timers/promises"
 import { shardOf } from "../../src/domain/core/snowflake.ts"
 import { clusterConfig } from "../../cluster.config.ts"
 import type { Person } from "../kit/person.ts"
@@ -58,3 +59,31 @@ test(
     }
   },
 )
+
+test("ALIVE6: what came while a worker stood still is done when it goes on, and not refused", async ({ cluster }) => {
+  const program = await startProcesses({ WORKERS: "1", DATABASE_URL: cluster.databaseUrl })
+  try {
+    const ada = await cluster.person("ada", program)
+    const { id } = await ada.on(program).createServer({ name: "Stillness" })
+    const [channel] = await ada.on(program).listChannels({ server_id: id })
+    // Nobody looks at the web worker meanwhile, so that nobody declares it dead.
+    const workers = await program.workers()
+    for (const { pid } of workers) program.kill(pid, "SIGSTOP")
+    const posts: Promise<string>[] = []
+    try {
+      for (let n = 0; n < 10; n++)
+        posts.push(
+          ada
+            .on(program)
+            .createMessage({ channel_id: channel!.id, content: `post ${n}` })
+            .then(({ content }) => content ?? "", String),
+        )
+      await sleep(clusterConfig.membership.serveForMs + 500)
+    } finally {
+      for (const { pid } of workers) program.kill(pid, "SIGCONT")
+    }
+    expect(await Promise.all(posts)).toEqual(posts.map((_, n) => `post ${n}`))
+  } finally {
+    await program.stop()
+  }
+})

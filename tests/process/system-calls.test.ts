@@ -63,12 +63,15 @@ type Span = readonly [from: number, to: number]
 const isPost = ({ name, text }: Call) => name === "recvfrom" && text.includes('"POST ')
 const isAppend = ({ name, text }: Call) => /^writev?$/.test(name) && text.includes("evalsha")
 
-/** Of some posts what a quarter of them has at most, by kind: the others may have met what a worker does by the clock. */
+/**
+ * Of some posts what a tenth of them has at most, by kind: the others may have met what a worker does by the clock, and on a busy machine,
+ * where each takes long, most have.
+ */
 const usual = (posts: readonly Counts[]): Counts =>
   Object.fromEntries(
     (Object.keys(kinds) as Kind[]).map(kind => [
       kind,
-      posts.map(counts => counts[kind]).toSorted((a, b) => a - b)[Math.floor(posts.length / 4)] ?? NaN,
+      posts.map(counts => counts[kind]).toSorted((a, b) => a - b)[Math.floor(posts.length / 10)] ?? NaN,
     ]),
   ) as Counts
 
