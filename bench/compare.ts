@@ -14,9 +14,9 @@ import { peopleFor } from "./accounts/people.ts"
 import { readCount, readParts } from "./arguments.ts"
 import { askersIn, comparedIn, partNames, Served, type Bare, type Part } from "./compared.ts"
 import { audience } from "./fan-out.ts"
-import { Harness } from "./harness.ts"
+import { Harness, type Starling } from "./harness.ts"
 import { authors } from "./posts.ts"
-import { cpuSince, readCpu } from "./processes.ts"
+import { cpuSince, readCpu, type Parts } from "./processes.ts"
 import { median, medianInterval } from "./statistics.ts"
 import { Stop } from "./stop.ts"
 import { sum } from "./trials.ts"
@@ -24,11 +24,12 @@ import { sum } from "./trials.ts"
 /** Those that are compared where nothing else is asked for: a quarter of an hour. */
 const usual: readonly Part[] = ["posts", "deliveries", "lone", "latency", "idle"]
 
-const usage = `npm run bench -- compare A [B] [--only ${usual.join(",")}] [--turns 9] [--seconds 3] [--quick]
+const usage = `npm run bench -- compare A [B] [--only ${usual.join(",")}] [--turns 9] [--seconds 3] [--with NAME=VALUE] [--quick]
 
 A, B       commits; B left out, or ".": this working tree. "--against A" is the same as "compare A"
 --turns    of each; with fewer than six nothing is certain
 --seconds  of load in a turn
+--with     NAME=VALUE, as often as wanted: settings of the second alone, so that A and B can be one commit
 --quick    one short turn: shows that all works
 --only     some of
 ${partNames.map(part => `           ${part.padEnd(10)}  ${comparedIn(part).about}`).join("\n")}`
@@ -96,6 +97,7 @@ export async function benchCompare(args: string[], say: (what: string) => void):
       only: { type: "string", default: usual.join(",") },
       turns: { type: "string" },
       seconds: { type: "string" },
+      with: { type: "string", multiple: true, default: [] },
       quick: { type: "boolean", default: false },
     },
   })
@@ -107,20 +109,23 @@ export async function benchCompare(args: string[], say: (what: string) => void):
   const warmUpSeconds = values.quick ? 1 : 5
   if (turns < fewestTurns) say(`with fewer than ${fewestTurns} turns nothing is certain`)
   const commits = [await commitOf(first), await commitOf(second)]
-  const mains: string[] = []
-  for (const commit of commits) mains.push(await buildOf(commit))
+  const settings = Object.fromEntries(values.with.map(settingOf))
+  const names = commits.map(nameOf)
+  if (values.with.length > 0) names[1] += ` with ${values.with.join(" and ")}`
+  const main = await buildOf(commits[0]!)
+  const mains = [main, commits[1] === commits[0] ? main : await buildOf(commits[1]!)] as const
   const asking = only.has("limited") ? askersIn(turns) : 0
   const registered =
     only.has("logins") || asking > 0 ? { registered: await peopleFor({ signInSeconds: 0, asking }) } : {}
   const sizes = { audience, authors, idlers: 0, ...registered }
-  await Harness.use(sizes, mains[0]!, one =>
-    Harness.use(sizes, mains[1]!, async other => {
+  await Harness.use(sizes, mains[0], one =>
+    Harness.use(sizes, mains[1], async other => {
       const compareIn = async (served: readonly Served[], part: Part) => {
-        const { unit, isFigure = false, open, openBare } = comparedIn(part)
+        const { unit, isFigure = false, counted = allOf, open, openBare } = comparedIn(part)
         say(part)
         const sides: Side[] = []
         for (const [i, server] of served.entries())
-          sides.push({ name: nameOf(commits, i), parts: server.starling.parts, work: await open(server) })
+          sides.push({ name: names[i]!, parts: counted(server.starling), work: await open(server) })
         if (openBare) sides.push({ name: "bare", ...(await openBare(served[0]!)) })
         for (const side of sides) await side.work(warmUpSeconds)
         const measured: number[][] = []
@@ -130,15 +135,15 @@ export async function benchCompare(args: string[], say: (what: string) => void):
           for (const i of order) figures[i] = await measure(sides[i]!, isFigure, seconds)
           measured.push(figures)
         }
-        const names = sides.map(({ name }) => name)
-        process.stdout.write(`${lineOf(unit, names, measured)}\n`)
+        const shown = sides.map(({ name }) => name)
+        process.stdout.write(`${lineOf(unit, shown, measured)}\n`)
       }
       for (const limits of ["off", "on"]) {
         const parts = [...only].filter(part => (comparedIn(part).isLimited === true) === (limits === "on"))
         if (parts.length === 0) continue
-        const served = await Promise.all(
-          [one, other].map(async harness => new Served(harness, await harness.startStarling({ RATE_LIMITS: limits }))),
-        )
+        const serve = async (harness: Harness, own: Record<string, string>) =>
+          new Served(harness, await harness.startStarling({ RATE_LIMITS: limits, ...own }))
+        const served = await Promise.all([serve(one, {}), serve(other, settings)])
         for (const part of parts) await compareIn(served, part)
         for (const { starling } of served) await starling.stop()
       }
@@ -146,4 +151,12 @@ export async function benchCompare(args: string[], say: (what: string) => void):
   )
 }
 
-const nameOf = (commits: readonly string[], i: number): string => (commits[i] === "." ? "here" : commits[i]!)
+const nameOf = (commit: string): string => (commit === "." ? "here" : commit)
+
+const allOf = ({ parts }: Starling): Parts => parts
+
+function settingOf(text: string): [name: string, value: string] {
+  const at = text.indexOf("=")
+  if (at < 1) throw new Stop(`"${text}" is not NAME=VALUE\n\n${usage}`)
+  return [text.slice(0, at), text.slice(at + 1)]
+}

@@ -14,7 +14,7 @@ import type { LoadGroup } from "./load/load-group.ts"
 import type { Poster, Wanted } from "./load/load-process.ts"
 import { scenery } from "./pictures/run.ts"
 import { postsInFlight } from "./posts.ts"
-import type { Parts } from "./processes.ts"
+import { webWorkersOf, type Parts } from "./processes.ts"
 import { quantile } from "./statistics.ts"
 import { newRun, pause } from "./trials.ts"
 
@@ -52,6 +52,8 @@ interface Compared {
   readonly isFigure?: true
   /** Limits are on; otherwise they are off. */
   readonly isLimited?: true
+  /** Of which of a server's processes; usually all. */
+  readonly counted?: (starling: Starling) => Parts
   readonly open: (served: Served) => Promise<Work>
   /** As little as does the same work; what it has to know it learns from a server. */
   readonly openBare?: (served: Served) => Promise<Bare>
@@ -225,6 +227,12 @@ export const compared = {
       const parts = { node: [bare.pid], postgres: [harness.barePostgres] }
       return { parts, work: posting(harness.startLoadGroup().loadGroup, urlOf(bare), posters) }
     },
+  },
+  "posts-web": {
+    about: "the same, and of it what web workers take, which answer them",
+    unit: "µs of CPU of web workers per post",
+    counted: ({ parts }) => ({ web: webWorkersOf(parts.node) }),
+    open: async ({ clients, starling, harness }) => posting(clients, starling.url, harness.population.authors),
   },
   deliveries: delivering(`to ${audience} sessions`, `µs of CPU per delivery, ${saturation} in flight`, saturation),
   lone: delivering("the same, one at a time", "µs of CPU per delivery, one message at a time", 1),

@@ -18,7 +18,7 @@ function timed() {
   const at = { ms: 1_000 }
   const keys = redisKeys(`test-${randomUUID()}:`)
   let renew: () => void = () => {}
-  let awaitedEnds: () => void = () => {}
+  let secondIsOver: () => void = () => {}
   const over: string[] = []
   const membership = new Membership({
     redis,
@@ -33,7 +33,7 @@ function timed() {
         return { stop() {} }
       },
       after: (_ms, action) => {
-        awaitedEnds = action
+        secondIsOver = action
         return { stop() {} }
       },
     },
@@ -58,7 +58,7 @@ function timed() {
   }
   const show = (id: string, ...more: unknown[]) =>
     redis.hset(keys.members, id, JSON.stringify([1, "web", "test", 1, false, 0, ...more]))
-  return { at, membership, renewed, show, keys, awaitedEnds: () => awaitedEnds() }
+  return { at, membership, renew: () => renew(), renewed, show, keys, secondIsOver: () => secondIsOver() }
 }
 
 test("ALIVE5: there is no term before the first renewal and after the end, and another one after a silence", async () => {
@@ -80,33 +80,45 @@ test("ALIVE5: there is no term before the first renewal and after the end, and a
 })
 
 test("ALIVE6: what comes in a silence waits for the renewal, for a second after the first that came and not longer", async () => {
-  const { at, membership, renewed, awaitedEnds } = timed()
+  const { at, membership, renewed, secondIsOver } = timed()
   const stateOf = (wait: Promise<void> | undefined) => Promise.race([wait?.then(() => "over"), setImmediate("waits")])
   await membership.start()
-  expect(membership.untilServing()).toBeUndefined()
 
   at.ms += 10_000
-  const [first, second] = [membership.untilServing(), membership.untilServing()]
+  const [first, second] = [membership.renewal(), membership.renewal()]
   expect(await stateOf(first)).toBe("waits")
   await renewed()
   await Promise.all([first, second])
-  expect(membership.untilServing()).toBeUndefined()
 
   at.ms += 1_500
-  const third = membership.untilServing()
+  const third = membership.renewal()
+  // It stood still in that second.
+  at.ms += 2_000
+  secondIsOver()
   expect(await stateOf(third)).toBe("waits")
-  awaitedEnds()
+  at.ms += 1_000
+  secondIsOver()
   await third
   expect(membership.serving).toBe(false)
   // Nobody waits any more in this silence, and again in the next one.
-  expect(membership.untilServing()).toBeUndefined()
+  expect(membership.renewal()).toBeUndefined()
   await renewed()
   at.ms += 1_500
-  const fourth = membership.untilServing()
+  const fourth = membership.renewal()
   expect(await stateOf(fourth)).toBe("waits")
   membership.stop()
   await fourth
-  expect(membership.untilServing()).toBeUndefined()
+  expect(membership.renewal()).toBeUndefined()
+})
+
+test("ALIVE6: a renewal that was under way while the process stood still is followed by another at once", async () => {
+  const { at, membership, renew } = timed()
+  await membership.start()
+  at.ms += 500
+  renew()
+  at.ms += 10_000
+  await expect.poll(() => membership.serving).toBe(true)
+  membership.stop()
 })
 
 test("ALIVE5: there is no term beside a web worker of the version before, and another one afterwards", async () => {

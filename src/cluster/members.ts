@@ -62,7 +62,7 @@ interface Seen extends Shown {
   stoodStill: number
 }
 
-/** Milliseconds; the next renewal comes sooner wherever Redis is there. */
+/** Milliseconds for which what comes in a silence waits. With Redis and PostgreSQL there, the silence is over sooner. */
 const awaitedForMs = 1_000
 /** Milliseconds for which a member of an older version that is gone is still reckoned with. */
 const olderKeptMs = 60_000
@@ -77,8 +77,9 @@ const olderKeptMs = 60_000
  *   ALIVE5  A term ends before a worker that shows nothing new for `serveForMs` could serve again: another follows each
  *       silence and another Redis. There is none before the first renewal, after the end, and
  *       beside a web worker of a version that tells nobody which sessions it ends.
- *   ALIVE6  What comes in a silence waits for the renewal that ends it, until a second after the first that came: a worker
- *       that stood still refuses nothing for that, and one whose Redis is away refuses all but the first.
+ *   ALIVE6  What comes in a silence waits for the renewal that ends it, until a second after the first that came; what this
+ *       process stood still meanwhile is not counted. So a worker refuses nothing because it stood still, and where Redis stays away
+ *       it refuses what came in that second after it, and whatever comes later at once.
  */
 export class Membership {
   readonly #options: MembershipOptions
@@ -99,7 +100,7 @@ export class Membership {
   #olderAt = -Infinity
   #term = 0
   #isBesideOlder = false
-  /** Of those who wait in this silence. `isOver`: the renewal did not come in time. */
+  /** Of those who wait in this silence. `isOver`: nobody waits any more. */
   #awaited: { readonly renewal: Promise<void>; isOver: boolean; end(): void } | undefined
   #timer: Timer | undefined
   #round: Promise<void> | undefined
@@ -117,9 +118,9 @@ export class Membership {
     // One that died meanwhile may have been heard of before it was read.
     for (const member of await this.#options.store.living())
       if (member.id !== this.#options.self.id && !this.#dead.has(member.id)) this.#see(member, "")
-    await this.#renew()
+    await this.#renewInTime()
     this.#timer = this.#options.clock.every(this.#options.timing.renewEveryMs, () => {
-      this.#round ??= this.#renew()
+      this.#round ??= this.#renewInTime()
         .catch((error: unknown) => this.#options.trouble(error))
         .finally(() => {
           this.#round = undefined
@@ -132,16 +133,26 @@ export class Membership {
     return this.#options.clock.monotonic() - this.#renewedAt < this.#options.timing.serveForMs
   }
 
-  /** Undefined while it serves, and when no wait would help; else resolves when one of the two is so (ALIVE6). */
-  untilServing(): Promise<void> | undefined {
-    if (this.serving || this.#stopped) return undefined
+  /** In a silence: resolves when it is over, or when nobody waits for that any more; undefined once that is so (ALIVE6). */
+  renewal(): Promise<void> | undefined {
+    if (this.#stopped) return undefined
     const awaited = (this.#awaited ??= this.#awaitRenewal())
     return awaited.isOver ? undefined : awaited.renewal
   }
 
   #awaitRenewal() {
+    const { clock, timing } = this.#options
     let resolve: () => void = () => {}
     const renewal = new Promise<void>(resolved => (resolve = resolved))
+    const wait = (): Timer => {
+      const dueAt = clock.monotonic() + awaitedForMs
+      return clock.after(awaitedForMs, () => {
+        // So late only where the process stood still once more.
+        if (clock.monotonic() - dueAt >= timing.renewEveryMs) timer = wait()
+        else awaited.end()
+      })
+    }
+    let timer = wait()
     const awaited = {
       renewal,
       isOver: false,
@@ -151,7 +162,6 @@ export class Membership {
         resolve()
       },
     }
-    const timer = this.#options.clock.after(awaitedForMs, () => awaited.end())
     return awaited
   }
 
@@ -251,7 +261,14 @@ export class Membership {
     this.#awaited?.end()
   }
 
-  async #renew(): Promise<void> {
+  /** One that was under way while this process stood still shows a life that is long ago: another follows at once (ALIVE6). */
+  async #renewInTime(): Promise<void> {
+    const isConfirmed = await this.#renew()
+    if (isConfirmed && !this.serving) await this.#renew()
+  }
+
+  /** @returns whether it was confirmed; else this worker ends */
+  async #renew(): Promise<boolean> {
     const { redis, keys, self, clock, timing } = this.#options
     const startedAt = clock.monotonic()
     if (this.#hasNews) this.#news++
@@ -278,13 +295,13 @@ export class Membership {
       redis.hgetall(keys.members),
       this.#isSameRedis(),
     ])
-    if (this.#stopped) return
-    if (!isSame) return this.#options.onOver("Redis lost what it knew")
+    if (this.#stopped) return false
+    if (!isSame) return this.#endBecause("Redis lost what it knew")
     if (!this.serving && this.#renewedAt !== -Infinity) {
       // ALIVE4
       const lives = await this.#options.store.revive()
-      if (this.#stopped) return
-      if (lives === undefined) return this.#options.onOver("declared dead")
+      if (this.#stopped) return false
+      if (lives === undefined) return this.#endBecause("declared dead")
       this.#lives = lives
       this.#term++
     }
@@ -329,6 +346,12 @@ export class Membership {
     if (changed) this.#options.onChange(this.members())
     if (hasNews) this.#options.onNews()
     for (const [id, seen] of this.#seen) if (seen.stoodStill >= timing.deadAfterMs) this.#declareDead(id)
+    return true
+  }
+
+  #endBecause(why: string): false {
+    this.#options.onOver(why)
+    return false
   }
 
   #lookForOlder(): void {

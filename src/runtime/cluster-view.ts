@@ -1,4 +1,5 @@
 import type { Member, Membership } from "../cluster/members.ts"
+import { unavailable } from "../contract/core/errors.ts"
 import type { Clock } from "../std/clock.ts"
 import type { LineageWatch } from "./lineage-watch.ts"
 
@@ -7,10 +8,13 @@ export interface ClusterView {
   readonly self: Member
   /** Whether this worker may decide anything: its last renewal is young enough. */
   readonly serving: boolean
-  /** Undefined, or pending in a silence that may soon be over: `serving` says how it ended (ALIVE6). */
-  untilServing(): Promise<void> | undefined
   /** Undefined, or pending while it is not known whether PostgreSQL has what it had: before that nothing is decided (LOSS1). */
   untilWhole(): Promise<void> | undefined
+  /**
+   * Undefined while this worker may decide: it serves, and PostgreSQL is whole. Else what has to be waited for before it is asked again,
+   * or a refusal (HOST3, LOSS1, ALIVE6).
+   */
+  untilAble(): Promise<void> | undefined
   /** Milliseconds in which Redis was seen to be there, and to be the same. */
   readonly wellForMs: number
   /** Every member that is not known to be dead, this one included. */
@@ -73,6 +77,12 @@ export class DeadWorkers {
   }
 }
 
+function notServing(): Promise<void> {
+  const refused = Promise.reject<void>(unavailable("worker is not serving"))
+  refused.catch(() => {}) // who asks may go away without waiting
+  return refused
+}
+
 export const clusterView = (
   membership: Membership,
   dead: DeadWorkers,
@@ -82,8 +92,11 @@ export const clusterView = (
   get serving() {
     return membership.serving
   },
-  untilServing: () => membership.untilServing(),
   untilWhole: () => watch?.untilWhole(),
+  untilAble() {
+    const whole = watch?.untilWhole()
+    return whole || membership.serving ? whole : (membership.renewal() ?? notServing())
+  },
   get wellForMs() {
     return membership.wellFor
   },

@@ -106,7 +106,7 @@ export interface HostOptions {
   >
   readonly logs: Pick<DeliveryLogs, "places">
   readonly ephemeral: EphemeralTargets
-  readonly view: Pick<ClusterView, "serving" | "untilServing" | "untilWhole">
+  readonly view: Pick<ClusterView, "untilAble">
   readonly bounds: {
     readonly mailbox: number
     readonly homes: number
@@ -239,17 +239,18 @@ export class Host {
 
   #perform(envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
     const { bounds, view } = this.#options
-    const wait = view.untilWhole() ?? view.untilServing()
-    if (wait) return this.#performAfter(wait, envelope, onShard)
-    if (!view.serving) return Promise.reject(unavailable("worker is not serving")) // HOST3
     const shard = this.#shards.get(onShard ?? shardOf(envelope.id!))
     if (!shard || shard.closing) return Promise.reject(new ShardMoved())
+    const wait = view.untilAble() // HOST3
+    if (wait) return this.#performAfter(wait, envelope, onShard)
     if (this.#inFlight >= bounds.inFlight) return Promise.reject(unavailable("worker is full"))
     return this.#once(shard, envelope)
   }
 
   async #performAfter(wait: Promise<void>, envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
     await wait
+    // Nobody listens any more: refused, it is surely not done.
+    if (this.#options.clock.monotonic() >= envelope.deadlineMs) throw unavailable("worker served too late")
     return this.#perform(envelope, onShard)
   }
 
@@ -411,9 +412,8 @@ export class Host {
     const loads = needs && home.loadMissing(needs, application.source, clock.now())
     if (loads) return loads
     if (home.shard.closing) throw new ShardMoved() // HOST3
-    const renewal = this.#options.view.untilServing()
-    if (renewal) return renewal
-    if (!this.#options.view.serving) throw unavailable("worker is not serving") // HOST3
+    const wait = this.#options.view.untilAble() // HOST3
+    if (wait) return wait
     const now = clock.now()
     const records: Write[] = []
     let effects: Effects<unknown, unknown> | LookUpFirst | LoadFirst<unknown>
@@ -542,9 +542,7 @@ export class Host {
     worker: string,
     homes: readonly (readonly [shard: number, homes: readonly Snowflake[]])[],
   ): Promise<Registration[]> {
-    await this.#options.view.untilWhole()
-    await this.#options.view.untilServing()
-    if (!this.#options.view.serving) throw unavailable("worker is not serving")
+    for (let wait; (wait = this.#options.view.untilAble());) await wait
     const shards = homes.map(([number]) => {
       const shard = this.#shards.get(number)
       if (!shard || shard.closing) throw new ShardMoved()

@@ -1,14 +1,12 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest"
+import { expect, test } from "vitest"
+import { ManualClock } from "../../tests/kit/manual-clock.ts"
 import type { Log } from "../observability/log.ts"
 import { silentLog } from "../observability/log.ts"
-import { systemClock as clock } from "../std/system-clock.ts"
 import { OwnerWatch } from "./owner-watch.ts"
-
-beforeEach(() => void vi.useFakeTimers())
-afterEach(() => void vi.useRealTimers())
 
 /** Three shards, one of them this worker's own. */
 function scene() {
+  const clock = new ManualClock()
   const owners = new Map<number, string | null>([
     [0, "here"],
     [1, "there"],
@@ -39,7 +37,7 @@ function scene() {
     clock,
     log,
   })
-  return { watch, owners, open, answering, dead, lines, looks, pass: () => vi.advanceTimersByTimeAsync(1_000) }
+  return { watch, owners, open, answering, dead, lines, looks, pass: () => clock.pass(1_000) }
 }
 
 test("ready once every shard is open here or its owner answers, and not before; the log says once what is waited for", async () => {

@@ -1,26 +1,21 @@
-import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest"
+import { afterAll, expect, test } from "vitest"
+import { ManualClock } from "../../tests/kit/manual-clock.ts"
 import { Directory, type ShardOwner } from "../cluster/directory.ts"
 import type { Member } from "../cluster/members.ts"
 import { silentLog } from "../observability/log.ts"
 import { createMetrics } from "../observability/metrics.ts"
-import { systemClock as clock } from "../std/system-clock.ts"
 import type { Shard } from "./shard.ts"
 import { ShardBalancer } from "./shard-balancer.ts"
 
 const metrics = createMetrics()
 afterAll(() => metrics.close())
-beforeEach(() => {
-  vi.useFakeTimers()
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
 
 const member = (slot: number): Member => ({ id: `w${slot}`, role: "web", host: "test", slot })
 const [self, other] = [member(0), member(1)]
 
 /** PostgreSQL's rows of shards, and a worker beside another that may be its only place. */
 function scene(count = 4) {
+  const clock = new ManualClock()
   const rows = new Map<number, ShardOwner>()
   for (let shard = 0; shard < count; shard++) rows.set(shard, { shard, owner: null, epoch: 0 })
   const dead = new Set<string>()
@@ -103,6 +98,7 @@ function scene(count = 4) {
     told,
     directory,
     looks: () => looks,
+    pass: (milliseconds: number) => clock.pass(milliseconds),
     membership,
     owners: () => new Set([...rows.values()].map(({ owner }) => owner)),
     /** Whose shards should be where. */
@@ -159,28 +155,28 @@ test("BAL6: where a hand-over has happened and nobody was told so, everybody is"
 })
 
 test("who owns what is read again when somebody has changed it, and otherwise once a minute", async () => {
-  const { balancer, host, looks, give, placeAt } = scene()
+  const { balancer, host, looks, give, placeAt, pass } = scene()
   placeAt(self, other)
   for (const shard of [0, 1, 2, 3]) give(shard, other.id)
   const there = () => [...host.shards.keys()]
   await balancer.start()
   // What another should not have is its own affair; nothing is to be taken or given here.
   expect(there()).toEqual([])
-  await vi.advanceTimersByTimeAsync(6_000)
+  await pass(6_000)
   const before = looks()
-  await vi.advanceTimersByTimeAsync(50_000)
+  await pass(50_000)
   expect(looks()).toBe(before)
-  await vi.advanceTimersByTimeAsync(10_000)
+  await pass(10_000)
   expect(looks()).toBe(before + 1)
   // A change of which no notice came.
   give(2, self.id)
-  await vi.advanceTimersByTimeAsync(6_000)
+  await pass(6_000)
   expect(there()).toContain(2)
   balancer.stop()
 })
 
 test("what is asked for here and was given to this worker without its hearing of it is opened, with few looks however many ask", async () => {
-  const { balancer, host, looks, give, placeAt } = scene()
+  const { balancer, host, looks, give, placeAt, pass } = scene()
   placeAt(other)
   for (const shard of [0, 1, 2, 3]) give(shard, other.id)
   await balancer.balance()
@@ -189,34 +185,34 @@ test("what is asked for here and was given to this worker without its hearing of
   give(0, self.id)
   give(1, self.id)
   for (let i = 0; i < 1_000; i++) balancer.seek(i % 2)
-  await vi.advanceTimersByTimeAsync(0)
+  await pass(0)
   expect([...host.shards.keys()]).toEqual([0, 1])
   expect(looks() - before).toBeLessThanOrEqual(3)
   // Who is asked for what is another's looks seldom, and does not cease to look.
   for (let i = 0; i < 100; i++) {
     balancer.seek(2)
-    await vi.advanceTimersByTimeAsync(10)
+    await pass(10)
   }
   expect(looks() - before).toBeLessThanOrEqual(20)
   give(2, self.id)
   balancer.seek(2)
-  await vi.advanceTimersByTimeAsync(200)
+  await pass(200)
   expect(host.shard(2)).toBeDefined()
 })
 
 test("a shard that was given to one that has just died is taken as soon as that is told", async () => {
-  const { balancer, host, placeAt, give } = scene()
+  const { balancer, host, placeAt, give, pass } = scene()
   placeAt(other)
   for (const shard of [0, 1, 2, 3]) give(shard, other.id)
   await balancer.balance()
   placeAt(self)
   balancer.noteOwners([give(0, null)])
-  await vi.advanceTimersByTimeAsync(0)
+  await pass(0)
   expect([...host.shards.keys()]).toEqual([0])
 })
 
 test("who gives a shard to one that is dead looks again soon", async () => {
-  const { balancer, host, placeAt, dead, owners } = scene()
+  const { balancer, host, placeAt, dead, owners, pass } = scene()
   await balancer.start()
   dead.add(other.id)
   placeAt(other)
@@ -224,14 +220,14 @@ test("who gives a shard to one that is dead looks again soon", async () => {
   expect(owners()).toEqual(new Set([null]))
   // The death is heard of.
   placeAt(self)
-  await vi.advanceTimersByTimeAsync(500)
+  await pass(500)
   expect(host.shards.size).toBe(4)
   expect(owners()).toEqual(new Set([self.id]))
   balancer.stop()
 })
 
 test("BAL5: leaving is tried again after a renewal, a barrier and a hand-over that failed", async () => {
-  const { balancer, store, host, owners, placeAt, membership } = scene()
+  const { balancer, store, host, owners, placeAt, membership, pass } = scene()
   await balancer.start()
   placeAt(self, other)
   const failing = <K extends string, T extends Record<K, (...words: never[]) => Promise<unknown>>>(of: T, name: K) => {
@@ -245,7 +241,7 @@ test("BAL5: leaving is tried again after a renewal, a barrier and a hand-over th
   failing(host, "barrier")
   failing(store, "handOver")
   const left = balancer.leave()
-  await vi.advanceTimersByTimeAsync(1_000)
+  await pass(1_000)
   await left
   expect(host.shards.size).toBe(0)
   expect(owners()).toEqual(new Set([other.id]))
@@ -253,12 +249,12 @@ test("BAL5: leaving is tried again after a renewal, a barrier and a hand-over th
 })
 
 test("BAL5: what cannot be given away is not waited for for ever", async () => {
-  const { balancer, host, placeAt } = scene()
+  const { balancer, host, placeAt, pass } = scene()
   await balancer.start()
   placeAt(self, other)
   host.barrier = () => Promise.reject(new Error("never"))
   const left = expect(balancer.leave()).rejects.toThrow("never")
-  await vi.advanceTimersByTimeAsync(4_000)
+  await pass(4_000)
   await left
   balancer.stop()
 })

@@ -21,7 +21,6 @@ const computing: Readonly<Record<string, number>> = {
   "tests/cluster/redis-failover.test.ts": 71,
   "tests/process/start-up.test.ts": 71,
   "tests/cluster/hosts.test.ts": 57,
-  "src/actors/communities/temporary-members.test.ts": 54,
   "tests/operators/page.test.ts": 52,
   "tests/app/guarantees.test.ts": 51,
   "tests/service/operator.test.ts": 47,

@@ -105,7 +105,7 @@ const host = new Host({
   },
   logs: { places: () => "" },
   ephemeral: { append() {}, tell() {} },
-  view: { serving: true, untilServing: () => undefined, untilWhole: () => undefined },
+  view: { untilAble: () => undefined },
   bounds: { mailbox: 64, homes: 10, inFlight: 64, sleepAfterMs: 60_000, answerKeepMs: 60_000 },
   clock: systemClock,
   log: silentLog,

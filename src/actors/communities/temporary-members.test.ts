@@ -1,20 +1,14 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest"
+import { expect, test } from "vitest"
+import { ManualClock } from "../../../tests/kit/manual-clock.ts"
 import { fail } from "../../contract/core/errors.ts"
 import { silentLog } from "../../observability/log.ts"
-import { systemClock } from "../../std/system-clock.ts"
 import { TemporaryMembers } from "./temporary-members.ts"
-
-beforeEach(() => {
-  vi.useFakeTimers()
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
 
 const resumeWindowMs = 10_000
 
 /** Who is there, and whose memberships ended where. */
 function scene({ servers = ["1"], refuse = [] as string[] } = {}) {
+  const clock = new ManualClock()
   const there = new Set<string>()
   const ended: string[] = []
   const members = new TemporaryMembers({
@@ -27,7 +21,7 @@ function scene({ servers = ["1"], refuse = [] as string[] } = {}) {
     },
     isGone: user => !there.has(user),
     resumeWindowMs,
-    clock: systemClock,
+    clock,
     log: silentLog,
   })
   return {
@@ -46,7 +40,7 @@ function scene({ servers = ["1"], refuse = [] as string[] } = {}) {
       there.add("7")
       members.back("7")
     },
-    pass: (windows: number) => vi.advanceTimersByTimeAsync(windows * resumeWindowMs),
+    pass: (windows: number) => clock.pass(windows * resumeWindowMs),
   }
 }
 

@@ -1,5 +1,6 @@
-import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest"
+import { afterAll, expect, test } from "vitest"
 import { clusterConfig } from "../../../cluster.config.ts"
+import { ManualClock } from "../../../tests/kit/manual-clock.ts"
 import type { Bus } from "../../cluster/bus.ts"
 import type { Directory } from "../../cluster/directory.ts"
 import { defaultPresence, type PresenceChange, type Shown } from "../../domain/core/presences.ts"
@@ -7,18 +8,11 @@ import { idOf } from "../../domain/core/snowflake.ts"
 import { silentLog } from "../../observability/log.ts"
 import { createMetrics } from "../../observability/metrics.ts"
 import type { Storage } from "../../storage/storage.ts"
-import { systemClock as clock } from "../../std/system-clock.ts"
 import { Presences } from "./presences.ts"
 import { Shard } from "../../runtime/shard.ts"
 
 const metrics = createMetrics()
 afterAll(() => metrics.close())
-beforeEach(() => {
-  vi.useFakeTimers()
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
 
 const [ada, server] = [1, 2].map(sequence => idOf(1, { ms: 5, sequence })) as [string, string]
 const elsewhere = idOf(2, { ms: 5, sequence: 0 })
@@ -35,6 +29,7 @@ interface Notice {
  * member of it.
  */
 function scene(servers: readonly string[]) {
+  const clock = new ManualClock()
   const notices: Notice[] = []
   const dead = new Set<string>()
   let chosen: Shown = defaultPresence
@@ -96,7 +91,7 @@ function scene(servers: readonly string[]) {
     },
     /** All that goes out in a while. */
     async pass(milliseconds: number) {
-      await vi.advanceTimersByTimeAsync(milliseconds)
+      await clock.pass(milliseconds)
       return notices.splice(0)
     },
   }
