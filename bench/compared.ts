@@ -16,6 +16,7 @@ import { scenery } from "./pictures/run.ts"
 import { postsInFlight } from "./posts.ts"
 import { webWorkersOf, type Parts } from "./processes.ts"
 import { quantile } from "./statistics.ts"
+import { Stop } from "./stop.ts"
 import { newRun, pause } from "./trials.ts"
 
 /** A server with its clients. What its parts share, such as sessions that listen, is made once. */
@@ -231,7 +232,11 @@ export const compared = {
   "posts-web": {
     about: "the same, and of it what web workers take, which answer them",
     unit: "µs of CPU of web workers per post",
-    counted: ({ parts }) => ({ web: webWorkersOf(parts.node) }),
+    counted({ parts }) {
+      const web = webWorkersOf(parts.node)
+      if (web.length === 0) throw new Stop("no web worker is seen among the processes of a server")
+      return { web }
+    },
     open: async ({ clients, starling, harness }) => posting(clients, starling.url, harness.population.authors),
   },
   deliveries: delivering(`to ${audience} sessions`, `µs of CPU per delivery, ${saturation} in flight`, saturation),

@@ -62,8 +62,11 @@ interface Seen extends Shown {
   stoodStill: number
 }
 
-/** Milliseconds for which what comes in a silence waits. With Redis and PostgreSQL there, the silence is over sooner. */
-const awaitedForMs = 1_000
+/**
+ * Milliseconds for which what comes in a silence waits, in slices: a process that stands still once more loses one of them at most. With Redis
+ * and PostgreSQL there, the silence is over sooner.
+ */
+const awaited = { sliceMs: 100, slices: 10 } as const
 /** Milliseconds for which a member of an older version that is gone is still reckoned with. */
 const olderKeptMs = 60_000
 
@@ -77,9 +80,9 @@ const olderKeptMs = 60_000
  *   ALIVE5  A term ends before a worker that shows nothing new for `serveForMs` could serve again: another follows each
  *       silence and another Redis. There is none before the first renewal, after the end, and
  *       beside a web worker of a version that tells nobody which sessions it ends.
- *   ALIVE6  What comes in a silence waits for the renewal that ends it, until a second after the first that came; what this
- *       process stood still meanwhile is not counted. So a worker refuses nothing because it stood still, and where Redis stays away
- *       it refuses what came in that second after it, and whatever comes later at once.
+ *   ALIVE6  What comes in a silence waits for the renewal that ends it, for a second from the first that came; time in which the
+ *       process stands still once more is not counted. So a worker refuses nothing because it stood still. Where Redis stays away, those
+ *       who came in that second are refused at its end, and later ones at once.
  */
 export class Membership {
   readonly #options: MembershipOptions
@@ -133,36 +136,33 @@ export class Membership {
     return this.#options.clock.monotonic() - this.#renewedAt < this.#options.timing.serveForMs
   }
 
-  /** In a silence: resolves when it is over, or when nobody waits for that any more; undefined once that is so (ALIVE6). */
+  /** In a silence: resolves when it is over, or when its second is. Undefined after that second, and while this worker serves (ALIVE6). */
   renewal(): Promise<void> | undefined {
-    if (this.#stopped) return undefined
-    const awaited = (this.#awaited ??= this.#awaitRenewal())
-    return awaited.isOver ? undefined : awaited.renewal
+    if (this.#stopped || this.serving) return undefined
+    const waiting = (this.#awaited ??= this.#awaitRenewal())
+    return waiting.isOver ? undefined : waiting.renewal
   }
 
   #awaitRenewal() {
-    const { clock, timing } = this.#options
+    const { clock } = this.#options
     let resolve: () => void = () => {}
     const renewal = new Promise<void>(resolved => (resolve = resolved))
-    const wait = (): Timer => {
-      const dueAt = clock.monotonic() + awaitedForMs
-      return clock.after(awaitedForMs, () => {
-        // So late only where the process stood still once more.
-        if (clock.monotonic() - dueAt >= timing.renewEveryMs) timer = wait()
-        else awaited.end()
+    const wait = (slices: number): Timer =>
+      clock.after(awaited.sliceMs, () => {
+        if (slices > 1) timer = wait(slices - 1)
+        else clock.soon(() => waiting.end()) // what has come from Redis by now is read before
       })
-    }
-    let timer = wait()
-    const awaited = {
+    let timer = wait(awaited.slices)
+    const waiting = {
       renewal,
       isOver: false,
       end() {
         timer.stop()
-        awaited.isOver = true
+        waiting.isOver = true
         resolve()
       },
     }
-    return awaited
+    return waiting
   }
 
   /** ALIVE5: what was true of other workers' changes goes on being true within one. */
@@ -261,10 +261,19 @@ export class Membership {
     this.#awaited?.end()
   }
 
-  /** One that was under way while this process stood still shows a life that is long ago: another follows at once (ALIVE6). */
+  /**
+   * One that was under way while this process stood still shows a life that is long ago, or has failed because it took so long: another follows
+   * at once (ALIVE6).
+   */
   async #renewInTime(): Promise<void> {
-    const isConfirmed = await this.#renew()
-    if (isConfirmed && !this.serving) await this.#renew()
+    const { clock, timing } = this.#options
+    const startedAt = clock.monotonic()
+    try {
+      if (!(await this.#renew())) return
+    } catch (error) {
+      if (clock.monotonic() - startedAt < timing.serveForMs) throw error
+    }
+    if (!this.serving) await this.#renew()
   }
 
   /** @returns whether it was confirmed; else this worker ends */

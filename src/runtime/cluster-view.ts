@@ -6,7 +6,7 @@ import type { LineageWatch } from "./lineage-watch.ts"
 /** What this worker knows of the others. Every part of the program asks here, so that a word has one meaning. */
 export interface ClusterView {
   readonly self: Member
-  /** Whether this worker may decide anything: its last renewal is young enough. */
+  /** Whether its last renewal is young enough. */
   readonly serving: boolean
   /** Undefined, or pending while it is not known whether PostgreSQL has what it had: before that nothing is decided (LOSS1). */
   untilWhole(): Promise<void> | undefined

@@ -250,7 +250,7 @@ export class Host {
   async #performAfter(wait: Promise<void>, envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
     await wait
     // Nobody listens any more: refused, it is surely not done.
-    if (this.#options.clock.monotonic() >= envelope.deadlineMs) throw unavailable("worker served too late")
+    if (this.#options.clock.monotonic() >= envelope.deadlineMs) throw unavailable("waited for too long")
     return this.#perform(envelope, onShard)
   }
 
@@ -542,12 +542,14 @@ export class Host {
     worker: string,
     homes: readonly (readonly [shard: number, homes: readonly Snowflake[]])[],
   ): Promise<Registration[]> {
-    for (let wait; (wait = this.#options.view.untilAble());) await wait
-    const shards = homes.map(([number]) => {
-      const shard = this.#shards.get(number)
-      if (!shard || shard.closing) throw new ShardMoved()
-      return shard
-    })
+    const shardsOf = () =>
+      homes.map(([number]) => {
+        const shard = this.#shards.get(number)
+        if (!shard || shard.closing) throw new ShardMoved()
+        return shard
+      })
+    let shards = shardsOf()
+    for (let wait; (wait = this.#options.view.untilAble()); shards = shardsOf()) await wait
     for (const [i, [, ids]] of homes.entries()) for (const id of ids) this.#addInterest(shards[i]!, id, worker)
     for (const shard of shards) shard.running++
     let from: [number, number][] = []
