@@ -163,9 +163,14 @@ test("a body of 250 KB of nothing but mistakes is refused soon and with few word
   for (const body of worst) {
     const text = JSON.stringify(body)
     const schema = "permissions" in body ? RoleInput : z.object({ messages: z.array(SnowflakeInput).max(100) })
-    const startedAt = performance.now()
-    const { body: told } = refusal(() => readBody(text, schema, bounds(false)))
-    expect(performance.now() - startedAt).toBeLessThan(250)
-    expect(JSON.stringify(told).length).toBeLessThan(4_000)
+    // Of the processor, and the least of three: what else the machine does is no matter.
+    const tookMs = [1, 2, 3].map(() => {
+      const before = process.cpuUsage()
+      const { body: told } = refusal(() => readBody(text, schema, bounds(false)))
+      const { user, system } = process.cpuUsage(before)
+      expect(JSON.stringify(told).length).toBeLessThan(4_000)
+      return (user + system) / 1_000
+    })
+    expect(Math.min(...tookMs)).toBeLessThan(250)
   }
 })
