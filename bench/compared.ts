@@ -72,6 +72,9 @@ function posting(clients: LoadGroup, url: string, posters: Poster[]): Work {
   }
 }
 
+const openPosts = async ({ clients, starling, harness }: Served): Promise<Work> =>
+  posting(clients, starling.url, harness.population.authors)
+
 function fanOut(clients: LoadGroup, url: string, posters: readonly Poster[], inFlight: number): Work {
   return async seconds => {
     const pace = { inFlight, everyMs: inFlight === 1 ? everyMs : 0 }
@@ -219,7 +222,7 @@ export const compared = {
   posts: {
     about: `${postsInFlight} in flight, nobody listens`,
     unit: "µs of CPU per post",
-    open: async ({ clients, starling, harness }) => posting(clients, starling.url, harness.population.authors),
+    open: openPosts,
     async openBare({ clients, starling, harness }) {
       const { authors } = harness.population
       const { body } = await clients.ask("answer", { url: starling.url, poster: authors[0]!, run: newRun() })
@@ -237,7 +240,7 @@ export const compared = {
       if (web.length === 0) throw new Stop("no web worker is seen among the processes of a server")
       return { web }
     },
-    open: async ({ clients, starling, harness }) => posting(clients, starling.url, harness.population.authors),
+    open: openPosts,
   },
   deliveries: delivering(`to ${audience} sessions`, `µs of CPU per delivery, ${saturation} in flight`, saturation),
   lone: delivering("the same, one at a time", "µs of CPU per delivery, one message at a time", 1),

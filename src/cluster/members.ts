@@ -66,7 +66,7 @@ interface Seen extends Shown {
  * Milliseconds for which what comes in a silence waits, in slices: a process that stands still once more loses one of them at most. With Redis
  * and PostgreSQL there, the silence is over sooner.
  */
-const awaited = { sliceMs: 100, slices: 10 } as const
+const renewalWait = { sliceMs: 100, slices: 10 } as const
 /** Milliseconds for which a member of an older version that is gone is still reckoned with. */
 const olderKeptMs = 60_000
 
@@ -148,11 +148,11 @@ export class Membership {
     let resolve: () => void = () => {}
     const renewal = new Promise<void>(resolved => (resolve = resolved))
     const wait = (slices: number): Timer =>
-      clock.after(awaited.sliceMs, () => {
+      clock.after(renewalWait.sliceMs, () => {
         if (slices > 1) timer = wait(slices - 1)
         else clock.soon(() => waiting.end()) // what has come from Redis by now is read before
       })
-    let timer = wait(awaited.slices)
+    let timer = wait(renewalWait.slices)
     const waiting = {
       renewal,
       isOver: false,

@@ -1,6 +1,7 @@
 import type { Member, Membership } from "../cluster/members.ts"
 import { unavailable } from "../contract/core/errors.ts"
 import type { Clock } from "../std/clock.ts"
+import { rejected } from "../std/rejected.ts"
 import type { LineageWatch } from "./lineage-watch.ts"
 
 /** What this worker knows of the others. Every part of the program asks here, so that a word has one meaning. */
@@ -77,12 +78,6 @@ export class DeadWorkers {
   }
 }
 
-function notServing(): Promise<void> {
-  const refused = Promise.reject<void>(unavailable("worker is not serving"))
-  refused.catch(() => {}) // who asks may go away without waiting
-  return refused
-}
-
 export const clusterView = (
   membership: Membership,
   dead: DeadWorkers,
@@ -95,7 +90,9 @@ export const clusterView = (
   untilWhole: () => watch?.untilWhole(),
   untilAble() {
     const whole = watch?.untilWhole()
-    return whole || membership.serving ? whole : (membership.renewal() ?? notServing())
+    return whole || membership.serving
+      ? whole
+      : (membership.renewal() ?? rejected(unavailable("worker is not serving")))
   },
   get wellForMs() {
     return membership.wellFor

@@ -3,6 +3,7 @@ import type { LineageNote, LineageNotes } from "../cluster/lineage-notes.ts"
 import type { Redis } from "../cluster/redis.ts"
 import { unavailable } from "../contract/core/errors.ts"
 import type { Clock, Timer } from "../std/clock.ts"
+import { rejected } from "../std/rejected.ts"
 import type { Log } from "../observability/log.ts"
 import type { Metrics } from "../observability/metrics.ts"
 import type { DatabaseState, lineageStorage } from "../storage/core/lineage.ts"
@@ -160,9 +161,7 @@ export class LineageWatch {
     if (this.isWhole) return undefined
     const leftMs = this.#doubtedAt + doubtTimeoutMs - this.#options.clock.monotonic()
     if (!this.#isOver && !this.#stopped && leftMs > 0) return (this.#waiting ??= this.#wait(leftMs)).whole
-    const refused = Promise.reject<void>(refusal())
-    refused.catch(() => {})
-    return refused
+    return rejected(refusal())
   }
 
   #wait(leftMs: number) {

@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import { generateSync } from "otplib"
+import { afterAll, beforeAll } from "vitest"
 import { ApiError } from "../../client/rest.ts"
 import { hashSecret } from "../../src/cluster/tokens.ts"
 import { operatorRoutes, routes, type OperatorRouteName, type Routes } from "../../src/contract/contract.ts"
@@ -1540,6 +1541,16 @@ export async function start(small = 0, objects?: OwnObjectStore): Promise<World>
     throw error
   })
   return { program, postgres, redis, objects, links, provider }
+}
+
+/** A world for all tests of a file. */
+export function ownWorld(small = 0): () => World {
+  let world: World | undefined
+  beforeAll(async () => {
+    world = await start(small)
+  }, 90_000)
+  afterAll(() => end(world), 60_000)
+  return () => world!
 }
 
 export async function end(world: World | undefined): Promise<void> {

@@ -3,6 +3,8 @@ import type { Clock, Timer } from "../../src/std/clock.ts"
 
 interface Due {
   at: number
+  /** Undefined: once. */
+  readonly everyMs?: number
   readonly action: () => void
 }
 
@@ -21,27 +23,8 @@ export class ManualClock implements Clock {
   sleep = (milliseconds: number): Promise<void> => new Promise(resolve => this.after(milliseconds, resolve))
   soon = (action: () => void): void => void this.after(0, action)
 
-  after = (milliseconds: number, action: () => void): Timer => {
-    const due: Due = {
-      at: this.#ms + milliseconds,
-      action: () => {
-        this.#due.delete(due)
-        action()
-      },
-    }
-    return this.#add(due)
-  }
-
-  every = (milliseconds: number, action: () => void): Timer => {
-    const due: Due = {
-      at: this.#ms + milliseconds,
-      action: () => {
-        due.at += milliseconds
-        action()
-      },
-    }
-    return this.#add(due)
-  }
+  after = (milliseconds: number, action: () => void): Timer => this.#add({ at: this.#ms + milliseconds, action })
+  every = (everyMs: number, action: () => void): Timer => this.#add({ at: this.#ms + everyMs, everyMs, action })
 
   #add(due: Due): Timer {
     this.#due.add(due)
@@ -54,6 +37,8 @@ export class ManualClock implements Clock {
     await setImmediate()
     for (let next: Due | undefined; (next = this.#next(until));) {
       this.#ms = Math.max(this.#ms, next.at)
+      if (next.everyMs === undefined) this.#due.delete(next)
+      else next.at += next.everyMs
       next.action()
       await setImmediate()
     }

@@ -1,6 +1,5 @@
 /** P11: PostgreSQL killed, full, out of connections or read-only. */
-import { afterAll, beforeAll } from "vitest"
-import { end, start, suffer, type Fault, type World } from "../kit/dependencies.ts"
+import { ownWorld, suffer, type Fault } from "../kit/dependencies.ts"
 import { test } from "../kit/test.ts"
 
 let freeDisk: (() => Promise<void>) | undefined
@@ -33,17 +32,13 @@ const faults: Fault[] = [
   },
 ]
 
-let world: World | undefined
-beforeAll(async () => {
-  world = await start(160)
-}, 90_000)
-afterAll(() => end(world), 60_000)
+const world = ownWorld(160)
 
 test.for(faults)(
   "P11: $name: typed refusals within 5 s on every route, and all heals by itself",
   { timeout: 90_000 },
   async (fault, { annotate, skip }) => {
-    if (fault.impossible?.(world!)) skip("this user may not mount a file system")
-    await annotate(await suffer(world!, fault))
+    if (fault.impossible?.(world())) skip("this user may not mount a file system")
+    await annotate(await suffer(world(), fault))
   },
 )

@@ -1,7 +1,6 @@
 /** P11: PostgreSQL paused, slow, or beyond a way that is cut or one-sided. */
 import { setTimeout as sleep } from "node:timers/promises"
-import { afterAll, beforeAll } from "vitest"
-import { end, hangsAfterMs, start, suffer, type Fault, type World } from "../kit/dependencies.ts"
+import { hangsAfterMs, ownWorld, suffer, type Fault } from "../kit/dependencies.ts"
 import { Person } from "../kit/person.ts"
 import { expect, test } from "../kit/test.ts"
 
@@ -25,17 +24,13 @@ const faults: Fault[] = [
   },
 ]
 
-let world: World | undefined
-beforeAll(async () => {
-  world = await start()
-}, 90_000)
-afterAll(() => end(world), 60_000)
+const world = ownWorld()
 
 test.for(faults)(
   "P11: $name: typed refusals within 5 s on every route, and all heals by itself",
   { timeout: 90_000 },
   async (fault, { annotate }) => {
-    await annotate(await suffer(world!, fault))
+    await annotate(await suffer(world(), fault))
   },
 )
 
@@ -43,7 +38,7 @@ test(
   "IDENTIFY waits for PostgreSQL up to 5 s, then its client is told to come again; a post is told what it waited for, and so is the log",
   { timeout: 60_000 },
   async () => {
-    const { program, postgres } = world!
+    const { program, postgres } = world()
     const ada = await Person.register(program, "patient")
     const server = await ada.on(program).createServer({ name: "Later" })
     const [channel] = await ada.on(program).listChannels({ server_id: server.id })

@@ -1,6 +1,5 @@
 /** P11: Redis paused, slow, or beyond a way that is cut or one-sided. */
-import { afterAll, beforeAll } from "vitest"
-import { end, start, suffer, type Fault, type World } from "../kit/dependencies.ts"
+import { ownWorld, suffer, type Fault } from "../kit/dependencies.ts"
 import { test } from "../kit/test.ts"
 
 const faults: Fault[] = [
@@ -28,16 +27,12 @@ const faults: Fault[] = [
   },
 ]
 
-let world: World | undefined
-beforeAll(async () => {
-  world = await start()
-}, 90_000)
-afterAll(() => end(world), 60_000)
+const world = ownWorld()
 
 test.for(faults)(
   "P11: $name: typed refusals within 5 s on every route, and all heals by itself",
   { timeout: 90_000 },
   async (fault, { annotate }) => {
-    await annotate(await suffer(world!, fault))
+    await annotate(await suffer(world(), fault))
   },
 )
