@@ -315,6 +315,10 @@ function homesMetrics(declare: Declare) {
       { most: 320 },
     ),
     mailboxFull: declare.counter("starling_homes_mailbox_full_total", "Commands refused because a bound was reached"),
+    unable: declare.counter(
+      "starling_homes_unable_total",
+      "Commands that came while the worker had not renewed its lease, or was not sure of PostgreSQL: they waited for that, or were refused",
+    ),
   }
 }
 

@@ -248,6 +248,7 @@ export class Host {
   }
 
   async #performAfter(wait: Promise<void>, envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
+    this.#options.metrics.homes.unable.inc()
     await wait
     // Nobody listens any more: refused, it is surely not done.
     if (this.#options.clock.monotonic() >= envelope.deadlineMs) throw unavailable("waited for too long")
@@ -572,8 +573,12 @@ export class Host {
     return this.#options.logs.places(workers)
   }
 
-  /** @returns whether the shard is here to hear of it */
-  release(worker: string, number: number, homes: readonly Snowflake[]): boolean {
+  /**
+   * A worker is interested in homes no longer. It waits as a registration does, so that one that came before is not done after it.
+   * @returns whether the shard is here to hear of it
+   */
+  async release(worker: string, number: number, homes: readonly Snowflake[]): Promise<boolean> {
+    for (let wait; (wait = this.#options.view.untilAble());) await wait
     const shard = this.#shards.get(number)
     if (!shard || shard.closing) return false
     this.#options.outbox.dropInterest(shard, worker, homes)

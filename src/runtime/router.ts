@@ -69,6 +69,9 @@ interface Waiting {
 const isRefusal = (error: unknown): boolean =>
   error instanceof Failure && error.code !== "unavailable" && error.code !== "internal"
 
+/** A release that only makes it less that is sent: without it more is sent than is wanted. */
+const nobodyWaits = (): void => {}
+
 /** Every ask of a host has the same keys, wherever it came from. */
 const envelopeOf = (
   { actor, id, command, input, trace }: AskMessage,
@@ -119,7 +122,7 @@ export class Router {
       this.#here(shardOf(home), async () => host.workersOf(home)),
     )
     bus.onNotice<{ shard: number; homes: Snowflake[] }>("release", ({ shard, homes }, from) => {
-      host.release(from, shard, homes)
+      host.release(from, shard, homes).catch(nobodyWaits)
     })
   }
 
@@ -221,7 +224,7 @@ export class Router {
   release(shard: number, homes: readonly Snowflake[]): void {
     const { directory, view, bus } = this.#options
     const owner = directory.ownerOf(shard)
-    if (owner === view.self.id) this.#local?.host.release(owner, shard, homes)
+    if (owner === view.self.id) this.#local?.host.release(owner, shard, homes).catch(nobodyWaits)
     else if (typeof owner === "string") bus.notify(owner, "release", { shard, homes })
   }
 
@@ -231,7 +234,7 @@ export class Router {
     return this.#bounded(shard, "release", this.#options.askTimeoutMs, waiting =>
       this.#atOwner(waiting, {
         here: async () => {
-          if (!this.#host.release(view.self.id, shard, homes)) throw new ShardMoved()
+          if (!(await this.#host.release(view.self.id, shard, homes))) throw new ShardMoved()
         },
         async there(owner, left) {
           bus.notify(owner, "release", { shard, homes })

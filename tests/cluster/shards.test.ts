@@ -277,6 +277,26 @@ test("BAL3, P14: whom a worker has let go of stays so at the next owner, though 
   expect(await router.workersOf(ada.id)).toEqual([])
 })
 
+test("P14: who is let go of behind a registration that waits for its owner stays let go of", async ({ cluster }) => {
+  const places = await cluster.boot(2)
+  const ada = await cluster.person("ada")
+  const shard = shardOf(ada.id)
+  const { owner } = (await ownersOf(cluster)).find(row => row.shard === shard)!
+  const [holder, asker] = owner === places[0]!.id ? places : places.toReversed()
+  const { router } = asker!.node
+  let renew = () => {}
+  const renewed = new Promise<void>(resolve => (renew = resolve))
+  const waiting = vi.spyOn(holder!.node.view, "untilAble").mockReturnValue(renewed)
+  const registered = router.register(shard, [ada.id])
+  await until("its owner has been asked", () => waiting.mock.calls.length > 0)
+  const released = router.releaseSurely(shard, [ada.id])
+  await until("and told of the release", () => waiting.mock.calls.length > 1)
+  waiting.mockRestore()
+  renew()
+  await Promise.all([registered, released])
+  expect(await router.workersOf(ada.id)).toEqual([])
+})
+
 test("an id of a shard that the cluster does not have names nothing", async ({ cluster }) => {
   const workers = await cluster.boot(2)
   const { ada } = await cluster.seed(sharedServer)

@@ -83,6 +83,7 @@ test("ALIVE6: what came while a worker stood still is done when it goes on, and 
       for (const { pid } of workers) program.kill(pid, "SIGCONT")
     }
     expect(await Promise.all(posts)).toEqual(posts.map((_, n) => `post ${n}`))
+    expect((await program.metrics()).get("starling_homes_unable_total")).toBeGreaterThan(0)
   } finally {
     await program.stop()
   }
