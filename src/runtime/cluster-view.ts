@@ -12,8 +12,8 @@ export interface ClusterView {
   /** Undefined, or pending while it is not known whether PostgreSQL has what it had: before that nothing is decided (LOSS1). */
   untilWhole(): Promise<void> | undefined
   /**
-   * Undefined while this worker may decide: it serves, and PostgreSQL is whole. Else what has to be waited for before it is asked again,
-   * or a refusal (HOST3, LOSS1, ALIVE6).
+   * Undefined while this worker may decide: it serves, and PostgreSQL is whole. Else resolves when it may, and rejects when that takes too
+   * long (HOST3, LOSS1, ALIVE6). Who has waited asks again, as what goes on before may take long.
    */
   untilAble(): Promise<void> | undefined
   /** Milliseconds in which Redis was seen to be there, and to be the same. */
@@ -78,27 +78,45 @@ export class DeadWorkers {
   }
 }
 
-export const clusterView = (
+export function clusterView(
   membership: Membership,
   dead: DeadWorkers,
   watch?: Pick<LineageWatch, "untilWhole">,
-): ClusterView => ({
-  self: membership.self,
-  get serving() {
-    return membership.serving
-  },
-  untilWhole: () => watch?.untilWhole(),
-  untilAble() {
-    const whole = watch?.untilWhole()
-    return whole || membership.serving
-      ? whole
-      : (membership.renewal() ?? rejected(unavailable("worker is not serving")))
-  },
-  get wellForMs() {
-    return membership.wellFor
-  },
-  members: () => membership.members(),
-  candidates: () => membership.candidates(),
-  isLiving: worker => membership.isLiving(worker),
-  isDead: worker => membership.isDead(worker) || dead.has(worker),
-})
+): ClusterView {
+  const obstacle = (): Promise<void> | undefined =>
+    watch?.untilWhole() ??
+    (membership.serving ? undefined : (membership.renewal() ?? rejected(unavailable("worker is not serving"))))
+
+  /** Of all who wait at a time, so that they go on in the order in which they came. */
+  let passing: Promise<void> | undefined
+  async function pass(first: Promise<void>): Promise<void> {
+    try {
+      for (let wait: Promise<void> | undefined = first; wait; wait = obstacle()) await wait
+    } finally {
+      passing = undefined
+    }
+  }
+
+  return {
+    self: membership.self,
+    get serving() {
+      return membership.serving
+    },
+    untilWhole: () => watch?.untilWhole(),
+    untilAble() {
+      const first = passing ? undefined : obstacle()
+      if (first) {
+        passing = pass(first)
+        passing.catch(() => {})
+      }
+      return passing
+    },
+    get wellForMs() {
+      return membership.wellFor
+    },
+    members: () => membership.members(),
+    candidates: () => membership.candidates(),
+    isLiving: worker => membership.isLiving(worker),
+    isDead: worker => membership.isDead(worker) || dead.has(worker),
+  }
+}

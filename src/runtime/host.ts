@@ -150,6 +150,8 @@ export class Host {
   readonly #homeIds = new Map<string, Snowflake>()
   readonly #sweeper: Timer
   #inFlight = 0
+  /** Commands that wait until this worker may decide. */
+  #unable = 0
   #sweeps = 0
 
   constructor(options: HostOptions) {
@@ -201,7 +203,7 @@ export class Host {
       loaded: this.#homes.size,
       loaded_most: bounds.homes,
       shards: this.#shards.size,
-      commands: this.#inFlight,
+      commands: this.#inFlight + this.#unable,
       commands_most: bounds.inFlight,
       commits: { waiting: queue.length, stuck_ms: queue.stuckForMs },
       publication: { waiting: outbox.behind, unconfirmed_rows: outbox.unconfirmed, stuck_ms: outbox.stuckForMs },
@@ -241,15 +243,19 @@ export class Host {
     const { bounds, view } = this.#options
     const shard = this.#shards.get(onShard ?? shardOf(envelope.id!))
     if (!shard || shard.closing) return Promise.reject(new ShardMoved())
+    if (this.#inFlight + this.#unable >= bounds.inFlight) return Promise.reject(unavailable("worker is full"))
     const wait = view.untilAble() // HOST3
-    if (wait) return this.#performAfter(wait, envelope, onShard)
-    if (this.#inFlight >= bounds.inFlight) return Promise.reject(unavailable("worker is full"))
-    return this.#once(shard, envelope)
+    return wait ? this.#performAfter(wait, envelope, onShard) : this.#once(shard, envelope)
   }
 
   async #performAfter(wait: Promise<void>, envelope: CommandEnvelope, onShard?: number): Promise<unknown> {
     this.#options.metrics.homes.unable.inc()
-    await wait
+    this.#unable++
+    try {
+      await wait
+    } finally {
+      this.#unable--
+    }
     // Nobody listens any more: refused, it is surely not done.
     if (this.#options.clock.monotonic() >= envelope.deadlineMs) throw unavailable("waited for too long")
     return this.#perform(envelope, onShard)
@@ -573,12 +579,25 @@ export class Host {
     return this.#options.logs.places(workers)
   }
 
+  /** A worker is interested in homes no longer; nobody waits for it. */
+  release(worker: string, number: number, homes: readonly Snowflake[]): void {
+    this.releaseSurely(worker, number, homes).catch((error: unknown) =>
+      this.#options.log.error({ err: error, shard: number }, "homes not released"),
+    )
+  }
+
   /**
-   * A worker is interested in homes no longer. It waits as a registration does, so that one that came before is not done after it.
+   * A worker is interested in homes no longer. It waits as a registration does, so that one that came before is not done after it;
+   * where that is refused this is done nevertheless.
    * @returns whether the shard is here to hear of it
    */
-  async release(worker: string, number: number, homes: readonly Snowflake[]): Promise<boolean> {
-    for (let wait; (wait = this.#options.view.untilAble());) await wait
+  async releaseSurely(worker: string, number: number, homes: readonly Snowflake[]): Promise<boolean> {
+    for (let wait; (wait = this.#options.view.untilAble());)
+      try {
+        await wait
+      } catch {
+        break
+      }
     const shard = this.#shards.get(number)
     if (!shard || shard.closing) return false
     this.#options.outbox.dropInterest(shard, worker, homes)

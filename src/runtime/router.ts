@@ -69,9 +69,6 @@ interface Waiting {
 const isRefusal = (error: unknown): boolean =>
   error instanceof Failure && error.code !== "unavailable" && error.code !== "internal"
 
-/** A release that only makes it less that is sent: without it more is sent than is wanted. */
-const nobodyWaits = (): void => {}
-
 /** Every ask of a host has the same keys, wherever it came from. */
 const envelopeOf = (
   { actor, id, command, input, trace }: AskMessage,
@@ -122,7 +119,7 @@ export class Router {
       this.#here(shardOf(home), async () => host.workersOf(home)),
     )
     bus.onNotice<{ shard: number; homes: Snowflake[] }>("release", ({ shard, homes }, from) => {
-      host.release(from, shard, homes).catch(nobodyWaits)
+      host.release(from, shard, homes)
     })
   }
 
@@ -224,7 +221,7 @@ export class Router {
   release(shard: number, homes: readonly Snowflake[]): void {
     const { directory, view, bus } = this.#options
     const owner = directory.ownerOf(shard)
-    if (owner === view.self.id) this.#local?.host.release(owner, shard, homes).catch(nobodyWaits)
+    if (owner === view.self.id) this.#local?.host.release(owner, shard, homes)
     else if (typeof owner === "string") bus.notify(owner, "release", { shard, homes })
   }
 
@@ -234,7 +231,7 @@ export class Router {
     return this.#bounded(shard, "release", this.#options.askTimeoutMs, waiting =>
       this.#atOwner(waiting, {
         here: async () => {
-          if (!(await this.#host.release(view.self.id, shard, homes))) throw new ShardMoved()
+          if (!(await this.#host.releaseSurely(view.self.id, shard, homes))) throw new ShardMoved()
         },
         async there(owner, left) {
           bus.notify(owner, "release", { shard, homes })

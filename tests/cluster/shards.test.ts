@@ -1,5 +1,6 @@
 /** Who owns what: workers come, leave and stop, and every home has exactly one owner that serves it. */
 import { vi } from "vitest"
+import { unavailable } from "../../src/contract/core/errors.ts"
 import { rowBody } from "../../src/runtime/row.ts"
 import { Interests } from "../../src/cluster/interests.ts"
 import { redisKeys } from "../../src/cluster/keys.ts"
@@ -294,6 +295,20 @@ test("P14: who is let go of behind a registration that waits for its owner stays
   waiting.mockRestore()
   renew()
   await Promise.all([registered, released])
+  expect(await router.workersOf(ada.id)).toEqual([])
+})
+
+test("P14: who is let go of while their owner refuses what comes is let go of nevertheless", async ({ cluster }) => {
+  const places = await cluster.boot(2)
+  const ada = await cluster.person("ada")
+  const shard = shardOf(ada.id)
+  const { owner } = (await ownersOf(cluster)).find(row => row.shard === shard)!
+  const [holder, asker] = owner === places[0]!.id ? places : places.toReversed()
+  const { router } = asker!.node
+  await router.register(shard, [ada.id])
+  const refusing = vi.spyOn(holder!.node.view, "untilAble").mockRejectedValue(unavailable("worker is not serving"))
+  await expect(router.releaseSurely(shard, [ada.id])).rejects.toMatchObject({ code: "unavailable" })
+  refusing.mockRestore()
   expect(await router.workersOf(ada.id)).toEqual([])
 })
 

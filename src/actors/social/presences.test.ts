@@ -45,7 +45,7 @@ function scene(servers: readonly string[]) {
     ],
   })
   const shards = new Map([[1, shard]])
-  const release = async (worker: string, _: number, homes: readonly string[]) =>
+  const release = (worker: string, _: number, homes: readonly string[]) =>
     homes.every(home => shard.removeInterest(home, worker))
   const presences = new Presences({
     host: { shard: (number: number) => shards.get(number), shards, release },

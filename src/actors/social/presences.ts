@@ -222,8 +222,7 @@ export class Presences implements InterestObserver, EffectExtension {
     const { host, cluster } = this.#options
     const shard = host.shard(shardOf(user))
     for (const worker of shard?.interests.get(user)?.keys() ?? [])
-      // Refused, this worker does not serve the shard any more.
-      if (cluster.view.isDead(worker)) host.release(worker, shard!.number, [user]).catch(() => {})
+      if (cluster.view.isDead(worker)) host.release(worker, shard!.number, [user])
   }
 
   /** PRES2. */

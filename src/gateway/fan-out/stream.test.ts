@@ -429,7 +429,7 @@ test("caches of a version are dropped when all sessions have left it, and comput
 
 const heard = (inbox: readonly string[] | undefined) => inbox!.map(text => (JSON.parse(text) as { s: number }).s)
 
-test("PACE1, PACE2: a large audience is written to with pauses, and what comes in numbers is gathered; nobody else waits", async () => {
+test("PACE1, PACE2: a large audience is written to with pauses, and what comes in numbers is gathered; else nothing waits", async () => {
   const { stream, view, inboxes, pauses, live, pass, turns } = await worker(0, 0)
   // In eight classes: what counts is how many sessions an event reaches.
   for (let i = 0; i < 1_000; i++) live(i, view, [], 0x200 | (i % 8))

@@ -15,9 +15,9 @@ const quietShare = 2
 
 /**
  * When frames are written to sockets. A system call costs the same whatever is in it, so what reaches
- * many sockets is gathered; what reaches few never waits. It keeps:
+ * many sockets is gathered. All that a worker sends meanwhile waits with it, as a session's events keep their order. It keeps:
  *   PACE1  A frame waits for others for `longestPauseMs` at most.
- *   PACE2  A frame for an audience that has not been written to lately does not wait at all.
+ *   PACE2  No frame waits in a worker that has not written to a large audience for `rememberedMs`.
  */
 export class WritePace {
   /** Of one flush, which may take several turns of the event loop: see `sent`. */
