@@ -106,7 +106,7 @@ ${caption(about)
 
 - A frame is as wide as its samples and those of all that it called; callers are above. A frame that spends four fifths of its time in one callee is left out of the tables, as the callee says
   more, and so is the event loop. Time in which a worker waited is not in the pictures.
-- \`(program)\` is what runs outside of JavaScript: uWebSockets.js and its \`send\`, libuv. V8 takes most of it for idle, so it is the CPU of the thread that is in no other sample. Where
+- \`(program)\` is what runs outside of JavaScript: uWebSockets.js and its \`send\`, libuv. V8 counts most of it as idle; here it is the CPU of the thread minus all other samples. Where
   JavaScript calls into native code (\`publish\`, \`writeBuffer\`), it is that function's instead.
 - The profiler itself takes part of the time. Costs are measured without it ([benchmarks](../../../bench/README.md)).
 

@@ -47,7 +47,8 @@ test("each answer has a nonce of its own and is kept by nobody; its files have n
       expect(headers.get("pragma")).toBe("no-cache")
       expect(headers.get("expires")).toBe("0")
       expect(headers.get("content-type")).toBe("text/html; charset=utf-8")
-      expect(text).not.toMatch(/https?:|\/\/|style=| on\w+=/)
+      // A nonce may have two slashes in it.
+      expect(text.replaceAll(nonce, "")).not.toMatch(/https?:|\/\/|style=| on\w+=/)
       for (const [, script] of text.matchAll(/<script([^>]*)>/g)) expect(script).toContain(`nonce="${nonce}"`)
       for (const [, file] of text.matchAll(/(?:src|href)="(assets\/[^"]+)"/g)) files.add(`${root}/${file}`)
     }
