@@ -3,9 +3,9 @@ import type { Membership } from "../cluster/members.ts"
 import { clusterView, type DeadWorkers } from "./cluster-view.ts"
 
 function later() {
-  let settle: { resolve(): void; reject(error: Error): void } = { resolve() {}, reject() {} }
-  const promise = new Promise<void>((resolve, reject) => (settle = { resolve, reject }))
-  return { promise, ...settle }
+  let resolve = () => {}
+  const promise = new Promise<void>(resolved => (resolve = resolved))
+  return { promise, resolve }
 }
 
 /** A view of a worker whose lease and whose PostgreSQL are as the test says. */

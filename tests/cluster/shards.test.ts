@@ -256,38 +256,40 @@ test("a shard whose new owner was not told of it is served as soon as somebody a
   for (const place of places) await ada.on(place).createMessage({ channel_id: channel.id, content: "after" })
 })
 
-test("BAL3, P14: whom a worker has let go of stays so at the next owner, though that could not be written at once", async ({
-  cluster,
-}) => {
+/** Two workers: one holds a user's shard, and the other asks it. */
+async function apart(cluster: Cluster) {
   const places = await cluster.boot(2)
   const ada = await cluster.person("ada")
   const shard = shardOf(ada.id)
   const { owner } = (await ownersOf(cluster)).find(row => row.shard === shard)!
-  const [former, next] = owner === places[0]!.id ? places : places.toReversed()
-  const { router } = next!.node
+  const [holder, asker] = owner === places[0]!.id ? places : places.toReversed()
+  return { ada, shard, holder: holder!, asker: asker! }
+}
+
+test("BAL3, P14: whom a worker has let go of stays so at the next owner, though that could not be written at once", async ({
+  cluster,
+}) => {
+  const { ada, shard, holder, asker } = await apart(cluster)
+  const { router } = asker.node
   await router.register(shard, [ada.id])
   const removing = vi
     .spyOn(Interests.prototype, "remove")
     .mockRejectedValueOnce(new Error("Redis is away for a moment"))
   await router.releaseSurely(shard, [ada.id])
-  await former!.drain()
+  await holder.drain()
   expect(removing).toHaveBeenCalledWith(expect.objectContaining({ number: shard }), [
-    { home: ada.id, worker: next!.id },
+    { home: ada.id, worker: asker.id },
   ])
   removing.mockRestore()
   expect(await router.workersOf(ada.id)).toEqual([])
 })
 
 test("P14: who is let go of behind a registration that waits for its owner stays let go of", async ({ cluster }) => {
-  const places = await cluster.boot(2)
-  const ada = await cluster.person("ada")
-  const shard = shardOf(ada.id)
-  const { owner } = (await ownersOf(cluster)).find(row => row.shard === shard)!
-  const [holder, asker] = owner === places[0]!.id ? places : places.toReversed()
-  const { router } = asker!.node
+  const { ada, shard, holder, asker } = await apart(cluster)
+  const { router } = asker.node
   let renew = () => {}
   const renewed = new Promise<void>(resolve => (renew = resolve))
-  const waiting = vi.spyOn(holder!.node.view, "untilAble").mockReturnValue(renewed)
+  const waiting = vi.spyOn(holder.node.view, "untilAble").mockReturnValue(renewed)
   const registered = router.register(shard, [ada.id])
   await until("its owner has been asked", () => waiting.mock.calls.length > 0)
   const released = router.releaseSurely(shard, [ada.id])
@@ -299,14 +301,10 @@ test("P14: who is let go of behind a registration that waits for its owner stays
 })
 
 test("P14: who is let go of while their owner refuses what comes is let go of nevertheless", async ({ cluster }) => {
-  const places = await cluster.boot(2)
-  const ada = await cluster.person("ada")
-  const shard = shardOf(ada.id)
-  const { owner } = (await ownersOf(cluster)).find(row => row.shard === shard)!
-  const [holder, asker] = owner === places[0]!.id ? places : places.toReversed()
-  const { router } = asker!.node
+  const { ada, shard, holder, asker } = await apart(cluster)
+  const { router } = asker.node
   await router.register(shard, [ada.id])
-  const refusing = vi.spyOn(holder!.node.view, "untilAble").mockRejectedValue(unavailable("worker is not serving"))
+  const refusing = vi.spyOn(holder.node.view, "untilAble").mockRejectedValue(unavailable("worker is not serving"))
   await expect(router.releaseSurely(shard, [ada.id])).rejects.toMatchObject({ code: "unavailable" })
   refusing.mockRestore()
   expect(await router.workersOf(ada.id)).toEqual([])
